@@ -1,0 +1,3 @@
+//! The `pgredo` command.
+
+fn main() {}

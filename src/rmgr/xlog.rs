@@ -1,0 +1,28 @@
+//! xlog.
+
+use super::{Change, RmgrError};
+use crate::decode::Record;
+
+pub(super) fn identify(_info: u8) -> Option<&'static str> {
+    None
+}
+pub(super) fn desc(_record: &Record<'_>, _out: &mut String) -> Result<(), RmgrError> {
+    Ok(())
+}
+pub(super) fn changes<'w>(
+    _record: &Record<'w>,
+    _out: &mut Vec<Change<'w>>,
+) -> Result<(), RmgrError> {
+    Ok(())
+}
+use super::{Effect, PageState, RedoSettings, Touch};
+use crate::page::Page;
+pub(super) fn redo(
+    record: &Record<'_>,
+    _touch: &Touch,
+    _state: PageState,
+    _page: &mut Page,
+    _settings: &RedoSettings,
+) -> Result<Effect, RmgrError> {
+    Err(RmgrError::UnknownOpcode(record.info))
+}
