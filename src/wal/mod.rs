@@ -1,16 +1,31 @@
 //! Segment bytes to raw records: finding and mapping segments, page headers, records across
-//! pages and segments, CRC-32C, and every form of the end of WAL.
+//! pages and segments, CRC-32C, and every form of the end of WAL. And the other way round, for
+//! the few records that end a recovery.
 
-use crate::types::Lsn;
+mod append;
+mod end;
+mod header;
+mod reader;
+mod segment;
+mod timeline;
 
-/// A record as it stands in the WAL, put together if pages split it. Its header, length and CRC
-/// are checked.
-#[derive(Debug, Clone, Copy)]
-pub struct RawRecord<'w> {
-    /// Where it starts.
-    pub lsn: Lsn,
-    /// Where it ends, rounded up to 8; after a SWITCH the start of the next segment.
-    pub end_lsn: Lsn,
-    /// `xl_tot_len` bytes, header included.
-    pub bytes: &'w [u8],
+pub use append::{AppendError, NewRecord, WalAppender};
+pub use end::{EndOfWal, EndReason, LaterWal};
+pub use header::{PageHeader, PageInfo, WAL_PAGE_BYTES};
+pub use reader::{Batch, RawRecord, WalReader};
+pub use segment::{Segment, SegmentName, SegmentSource, WalLayout};
+pub use timeline::{History, HistoryError};
+
+use crate::sys::SysError;
+use thiserror::Error;
+
+/// WAL that cannot be read for a reason that is not an end of WAL.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum WalError {
+    /// A system call failed for another reason than a missing file.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+    /// A timeline history file is not well-formed.
+    #[error(transparent)]
+    History(#[from] HistoryError),
 }
