@@ -43,6 +43,7 @@ pub const PD_HAS_FREE_LINES: u16 = 0x0001;
 pub const PD_PAGE_FULL: u16 = 0x0002;
 /// `PD_ALL_VISIBLE`: every tuple is visible to everyone.
 pub const PD_ALL_VISIBLE: u16 = 0x0004;
+const PD_VALID_FLAG_BITS: u16 = PD_HAS_FREE_LINES | PD_PAGE_FULL | PD_ALL_VISIBLE;
 
 /// `MaxHeapTuplesPerPage`.
 pub const MAX_HEAP_TUPLES_PER_PAGE: u16 = 291;
@@ -280,6 +281,16 @@ impl Page {
         self.set_upper(special);
         self.put_u16(PD_SPECIAL, special);
         self.put_u16(PD_PAGESIZE_VERSION, PAGESIZE_VERSION);
+    }
+
+    /// What `PageIsVerified` asks of the header of a page that was read.
+    pub fn header_is_sane(&self) -> bool {
+        let (lower, upper, special) = (self.lower(), self.upper(), self.special());
+        self.flags() & !PD_VALID_FLAG_BITS == 0
+            && lower <= upper
+            && upper <= special
+            && usize::from(special) <= BLOCK_BYTES
+            && special % 8 == 0
     }
 
     /// The header's three offsets, checked to be in order and inside the page.
