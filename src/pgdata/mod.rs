@@ -1,6 +1,8 @@
 //! The data directory: where things are, and the files in it that are neither pages of relations
 //! nor WAL.
 
+pub mod control;
+
 use std::path::{Path, PathBuf};
 
 use crate::format::WalFormat;
