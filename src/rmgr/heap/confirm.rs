@@ -50,3 +50,27 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     let _ = write!(out, "off {offnum}");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::testing::{TUPLE, heap_block, heap_page, record};
+
+    #[test]
+    fn ctid_becomes_the_tuples_own_place() {
+        let confirm = record(10, 0x50, &[2, 0]).with(heap_block(0, 0xA_000B, &[]));
+        let mut page = heap_page(2);
+        assert_eq!(confirm.redo_touch(0, &mut page).unwrap(), Effect::changed());
+        let mut expected = TUPLE;
+        expected[12..18].copy_from_slice(&[0x0A, 0, 0x0B, 0, 2, 0]);
+        assert_eq!(page.item(2).unwrap(), &expected);
+        assert_eq!(page.item(1).unwrap(), &TUPLE);
+    }
+
+    #[test]
+    fn text_and_truncation() {
+        let confirm = record(10, 0x50, &[2, 0]).with(heap_block(0, 0, &[]));
+        assert_eq!(confirm.text(), "off 2");
+        confirm.cut_everywhere(&heap_page(2));
+    }
+}

@@ -110,3 +110,118 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     delete.infobits_set.desc(out);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::testing::{TUPLE, XID, heap_block, heap_page, map_block, record};
+    use crate::rmgr::{PageState, Target};
+
+    /// xmax 0x11121314, line pointer 2, infobits and flags.
+    fn main_data(infobits: u8, flags: u8) -> [u8; 8] {
+        [0x14, 0x13, 0x12, 0x11, 2, 0, infobits, flags]
+    }
+
+    /// The tuple after redo.
+    fn deleted(infobits: u8, flags: u8) -> Vec<u8> {
+        let main_data = main_data(infobits, flags);
+        let delete = record(10, 0x10, &main_data).with(heap_block(0, 0xA_000B, &[]));
+        let mut page = heap_page(2);
+        let effect = delete.redo_touch(delete.touches().unwrap().len() - 1, &mut page);
+        assert_eq!(effect.unwrap(), Effect::changed());
+        assert_eq!(page.item(1).unwrap(), &TUPLE);
+        page.item(2).unwrap().to_vec()
+    }
+
+    #[test]
+    fn ends_the_tuple() {
+        // xmin stays, xmax is new, cid 0, ctid itself. KEYS_UPDATED and HOT_UPDATED are gone and
+        // so are all xmax bits, the moved bits and the combo bit.
+        let mut expected = TUPLE;
+        expected[4..8].copy_from_slice(&[0x14, 0x13, 0x12, 0x11]);
+        expected[8..18].copy_from_slice(&[0, 0, 0, 0, 0x0A, 0, 0x0B, 0, 2, 0]);
+        expected[18..22].copy_from_slice(&[0xFF, 0x9F, 0x0F, 0x23]);
+        assert_eq!(deleted(0, 0), expected);
+        // With all infobits: multi, lock only, both locks, keys updated.
+        expected[18..22].copy_from_slice(&[0xFF, 0xBF, 0xDF, 0x33]);
+        assert_eq!(deleted(0x1F, 0), expected);
+    }
+
+    #[test]
+    fn a_super_deletion_takes_xmin_instead_of_xmax() {
+        let tuple = deleted(0, IS_SUPER);
+        assert_eq!(tuple[..8], [0, 0, 0, 0, 101, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_partition_move_marks_ctid() {
+        let tuple = deleted(0, IS_PARTITION_MOVE);
+        assert_eq!(tuple[12..18], [0xFF, 0xFF, 0xFF, 0xFF, 0xFD, 0xFF]);
+    }
+
+    #[test]
+    fn the_page_is_prunable_and_all_visible_goes_only_if_flagged() {
+        for (flags, left) in [(0, PD_ALL_VISIBLE), (ALL_VISIBLE_CLEARED, 0)] {
+            let main_data = main_data(0, flags);
+            let delete = record(10, 0x10, &main_data).with(heap_block(0, 0, &[]));
+            let mut page = heap_page(2);
+            page.set_flag(PD_ALL_VISIBLE);
+            let heap = delete.touches().unwrap().len() - 1;
+            delete.redo_touch(heap, &mut page).unwrap();
+            assert_eq!((page.flags(), page.prune_xid()), (left, XID));
+        }
+    }
+
+    #[test]
+    fn the_map_loses_both_bits() {
+        let main_data = main_data(0, ALL_VISIBLE_CLEARED);
+        let delete = record(10, 0x10, &main_data).with(heap_block(0, 4, &[]));
+        let target = Target::VmClear {
+            heap_block: 4,
+            bits: 3,
+        };
+        assert_eq!(delete.touches().unwrap()[0].target, target);
+        let registered = delete.with(map_block(1, 0));
+        assert_eq!(registered.touches().unwrap().len(), 2);
+        let mut map = Page::zeroed();
+        vm::set(&mut map, 4, 3);
+        assert_eq!(
+            registered.redo_touch(1, &mut map).unwrap(),
+            Effect::changed()
+        );
+        assert_eq!(vm::get(&map, 4), 0);
+        // Without the flag the page of the map is none of the record's business.
+        let unflagged_data = [0; 8];
+        let unflagged = record(10, 0x10, &unflagged_data)
+            .with(heap_block(0, 4, &[]))
+            .with(map_block(1, 0));
+        vm::set(&mut map, 4, 3);
+        assert_eq!(unflagged.redo_touch(1, &mut map).unwrap(), Effect::none());
+        assert_eq!(vm::get(&map, 4), 3);
+    }
+
+    #[test]
+    fn only_a_normal_tuple_can_be_deleted() {
+        let main_data = main_data(0, 0);
+        let delete = record(10, 0x10, &main_data).with(heap_block(0, 0, &[]));
+        assert!(delete.redo_touch(0, &mut heap_page(1)).is_err());
+        assert_eq!(
+            delete.redo_idle(PageState::Done, &heap_page(1)),
+            Effect::none()
+        );
+        assert!(
+            record(10, 0x10, &main_data)
+                .with(heap_block(3, 0, &[]))
+                .redo_touch(0, &mut heap_page(2))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn text_and_truncation() {
+        let main_data = main_data(0x11, 0x0A);
+        let delete = record(10, 0x10, &main_data).with(heap_block(0, 0, &[]));
+        assert_eq!(delete.text(), "off 2 flags 0x0A IS_MULTI KEYS_UPDATED ");
+        delete.cut_everywhere(&heap_page(2));
+    }
+}

@@ -55,3 +55,30 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     let _ = write!(out, "off {offnum}");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::testing::{TUPLE, heap_block, heap_page, record};
+
+    #[test]
+    fn user_data_is_replaced_and_the_header_stays() {
+        let inplace = record(10, 0x70, &[1, 0]).with(heap_block(0, 0, b"abcdefgh"));
+        let mut page = heap_page(1);
+        assert_eq!(inplace.redo_touch(0, &mut page).unwrap(), Effect::changed());
+        assert_eq!(page.item(1).unwrap(), &[&TUPLE[..24], b"abcdefgh"].concat());
+    }
+
+    #[test]
+    fn another_length_is_an_error() {
+        let inplace = record(10, 0x70, &[1, 0]).with(heap_block(0, 0, b"abcdefghi"));
+        assert!(inplace.redo_touch(0, &mut heap_page(1)).is_err());
+    }
+
+    #[test]
+    fn text_and_truncation() {
+        let inplace = record(10, 0x70, &[1, 0]).with(heap_block(0, 0, b"abcdefgh"));
+        assert_eq!(inplace.text(), "off 1");
+        inplace.cut_everywhere(&heap_page(1));
+    }
+}

@@ -93,3 +93,148 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     let _ = write!(out, "off {offnum} flags 0x{flags:02X}");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::testing::{XID, heap_block, heap_page, map_block, record};
+    use crate::rmgr::{PageState, ReadMode, Target, TouchKind};
+    use crate::types::ForkNumber;
+
+    /// t_infomask2 3, t_infomask 0x0822 (with the combo bit), t_hoff 24, one byte, "abc".
+    const DATA: [u8; 9] = [3, 0, 0x22, 0x08, 24, 0, b'a', b'b', b'c'];
+
+    #[test]
+    fn adds_the_tuple_with_its_own_place_as_ctid() {
+        let insert = record(10, 0x00, &[2, 0, 0x00]).with(heap_block(0, 0x7_0008, &DATA));
+        let mut page = heap_page(1);
+        page.set_flag(PD_ALL_VISIBLE);
+        let effect = insert.redo_touch(0, &mut page).unwrap();
+        assert_eq!(effect, Effect::changed());
+        let expected = [
+            0x0D, 0x0C, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 8, 0, 2, 0, 3, 0, 0x02, 0x08, 24,
+            0, b'a', b'b', b'c',
+        ];
+        assert_eq!(page.item(2).unwrap(), &expected);
+        assert_eq!(
+            page.flags(),
+            PD_ALL_VISIBLE,
+            "the record does not say cleared"
+        );
+        assert_eq!(page.prune_xid(), TransactionId::INVALID);
+    }
+
+    #[test]
+    fn clears_all_visible_on_the_page_and_first_in_the_map() {
+        let insert = record(10, 0x00, &[1, 0, 0x01]).with(heap_block(0, 32_673, &DATA));
+        let touches = insert.touches().unwrap();
+        assert_eq!(touches.len(), 2);
+        assert_eq!(
+            (touches[0].tag.fork, touches[0].tag.block),
+            (ForkNumber::Vm, 1)
+        );
+        assert_eq!(
+            (touches[0].kind, touches[0].read),
+            (TouchKind::Modify, ReadMode::VisibilityMap)
+        );
+        let target = Target::VmClear {
+            heap_block: 32_673,
+            bits: 3,
+        };
+        assert_eq!(touches[0].target, target);
+        assert_eq!(touches[1].target, Target::Block(0));
+
+        let mut map = Page::zeroed();
+        map.init(0);
+        vm::set(&mut map, 32_673, 3);
+        assert_eq!(insert.redo_touch(0, &mut map).unwrap(), Effect::keep_lsn());
+        assert_eq!(vm::get(&map, 32_673), 0);
+        let mut page = heap_page(0);
+        page.set_flag(PD_ALL_VISIBLE);
+        insert.redo_touch(1, &mut page).unwrap();
+        assert_eq!(page.flags(), 0);
+    }
+
+    #[test]
+    fn a_registered_map_page_takes_the_lsn_if_a_bit_was_set() {
+        let insert = record(10, 0x00, &[1, 0, 0x01])
+            .with(heap_block(0, 5, &DATA))
+            .with(map_block(1, 0));
+        assert_eq!(insert.touches().unwrap()[0].target, Target::Block(0));
+        let mut map = Page::zeroed();
+        map.init(0);
+        vm::set(&mut map, 5, 1);
+        vm::set(&mut map, 6, 3);
+        assert_eq!(insert.redo_touch(1, &mut map).unwrap(), Effect::changed());
+        assert_eq!((vm::get(&map, 5), vm::get(&map, 6)), (0, 3));
+        assert_eq!(insert.redo_touch(1, &mut map).unwrap(), Effect::none());
+    }
+
+    #[test]
+    fn a_map_page_that_does_not_cover_the_heap_page_is_an_error() {
+        let insert = record(10, 0x00, &[1, 0, 0x01])
+            .with(heap_block(0, 5, &DATA))
+            .with(map_block(1, 1));
+        assert!(insert.redo_touch(1, &mut Page::zeroed()).is_err());
+    }
+
+    #[test]
+    fn init_starts_from_an_empty_page() {
+        let insert = record(10, 0x80, &[1, 0, 0x00]).with(heap_block(0, 0, &DATA));
+        assert!(
+            insert.redo_touch(0, &mut heap_page(0)).is_err(),
+            "the block says no init"
+        );
+        let insert = insert.with_init();
+        assert_eq!(insert.touches().unwrap()[0].kind, TouchKind::Init);
+        let mut page = heap_page(3);
+        insert.redo_touch(0, &mut page).unwrap();
+        assert_eq!((page.max_offset(), page.upper()), (1, 8160));
+        let tuple = page.heap_tuple(1).unwrap();
+        assert_eq!((tuple.xmin(), tuple.xmax()), (XID, TransactionId::INVALID));
+        let plain = record(10, 0x00, &[1, 0, 0x00])
+            .with(heap_block(0, 0, &DATA))
+            .with_init();
+        assert!(
+            plain.redo_touch(0, &mut heap_page(0)).is_err(),
+            "the opcode says no init"
+        );
+    }
+
+    #[test]
+    fn the_free_space_map_learns_of_a_page_with_little_left() {
+        // 8168 bytes are free; the tuple, its pointer and room for another pointer go.
+        let with_tuple = |len: usize| {
+            let data = vec![24u8; 5 + len - 23];
+            let insert = record(10, 0x00, &[1, 0, 0x00]).with(heap_block(0, 0, &data));
+            insert.redo_touch(0, &mut heap_page(0)).unwrap().free_space
+        };
+        assert_eq!(with_tuple(6520), None);
+        assert_eq!(with_tuple(6521), Some(8168 - 6528 - 8));
+    }
+
+    #[test]
+    fn done_or_restored_pages_are_left_alone() {
+        let insert = record(10, 0x00, &[1, 0, 0x00]).with(heap_block(0, 0, &DATA));
+        for state in [PageState::Done, PageState::Restored] {
+            assert_eq!(insert.redo_idle(state, &heap_page(0)), Effect::none());
+        }
+    }
+
+    #[test]
+    fn a_tuple_that_does_not_fit_is_an_error() {
+        let data = [0; 9000];
+        let insert = record(10, 0x00, &[1, 0, 0x00]).with(heap_block(0, 0, &data));
+        assert!(insert.redo_touch(0, &mut heap_page(0)).is_err());
+        let gap = record(10, 0x00, &[3, 0, 0x00]).with(heap_block(0, 0, &DATA));
+        assert!(gap.redo_touch(0, &mut heap_page(1)).is_err());
+    }
+
+    #[test]
+    fn text_and_truncation() {
+        let insert = record(10, 0x00, &[2, 1, 0x0A]).with(heap_block(0, 0, &DATA));
+        assert_eq!(insert.text(), "off 258 flags 0x0A");
+        let insert = record(10, 0x00, &[1, 0, 0x01]).with(heap_block(0, 0, &DATA));
+        insert.cut_everywhere(&heap_page(0));
+    }
+}

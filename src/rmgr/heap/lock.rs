@@ -104,3 +104,74 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     lock.infobits_set.desc(out);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::PD_ALL_VISIBLE;
+    use crate::rmgr::Target;
+    use crate::rmgr::testing::{TUPLE, heap_block, heap_page, map_block, record};
+
+    /// Locker 0x11121314, line pointer 2, infobits and flags.
+    fn main_data(infobits: u8, flags: u8) -> [u8; 8] {
+        [0x14, 0x13, 0x12, 0x11, 2, 0, infobits, flags]
+    }
+
+    /// The tuple after redo.
+    fn locked(infobits: u8) -> Vec<u8> {
+        let main_data = main_data(infobits, 0);
+        let lock = record(10, 0x60, &main_data).with(heap_block(0, 0xA_000B, &[]));
+        let mut page = heap_page(2);
+        page.set_flag(PD_ALL_VISIBLE);
+        assert_eq!(lock.redo_touch(0, &mut page).unwrap(), Effect::changed());
+        assert_eq!((page.flags(), page.prune_xid().0), (PD_ALL_VISIBLE, 0));
+        page.item(2).unwrap().to_vec()
+    }
+
+    #[test]
+    fn a_mere_locker_cuts_the_link_to_the_next_version() {
+        let mut expected = TUPLE;
+        expected[4..8].copy_from_slice(&[0x14, 0x13, 0x12, 0x11]);
+        expected[8..18].copy_from_slice(&[0, 0, 0, 0, 0x0A, 0, 0x0B, 0, 2, 0]);
+        expected[18..22].copy_from_slice(&[0xFF, 0x9F, 0xCF, 0x23]);
+        assert_eq!(locked(0x06), expected);
+    }
+
+    #[test]
+    fn a_multixact_with_an_updater_keeps_it() {
+        let mut expected = TUPLE;
+        expected[4..8].copy_from_slice(&[0x14, 0x13, 0x12, 0x11]);
+        expected[8..12].fill(0);
+        expected[18..22].copy_from_slice(&[0xFF, 0xDF, 0x0F, 0x33]);
+        assert_eq!(locked(0x01), expected);
+    }
+
+    #[test]
+    fn the_map_loses_the_frozen_bit_only() {
+        let main_data = main_data(0x06, 0x01);
+        let lock = record(10, 0x60, &main_data).with(heap_block(0, 4, &[]));
+        let target = Target::VmClear {
+            heap_block: 4,
+            bits: 2,
+        };
+        assert_eq!(lock.touches().unwrap()[0].target, target);
+        let registered = lock.with(map_block(1, 0));
+        let mut map = Page::zeroed();
+        vm::set(&mut map, 4, 3);
+        assert_eq!(
+            registered.redo_touch(1, &mut map).unwrap(),
+            Effect::changed()
+        );
+        assert_eq!(vm::get(&map, 4), 1);
+        assert_eq!(registered.redo_touch(1, &mut map).unwrap(), Effect::none());
+    }
+
+    #[test]
+    fn text_and_truncation() {
+        let main_data = main_data(0x0E, 0x01);
+        let lock = record(10, 0x60, &main_data).with(heap_block(0, 4, &[]));
+        let expected = "off 2: xid 286397204: flags 0x01 LOCK_ONLY EXCL_LOCK KEYSHR_LOCK ";
+        assert_eq!(lock.text(), expected);
+        lock.cut_everywhere(&heap_page(2));
+    }
+}

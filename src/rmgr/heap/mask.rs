@@ -55,3 +55,64 @@ fn mask_tuple(tuple: &mut HeapTuple<&mut [u8]>, itself: ItemPointer) {
         tuple.set_ctid(itself);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::testing::{TUPLE, heap_page};
+
+    /// One tuple of 29 bytes with random surroundings, masked as block 0xA_000B.
+    fn masked(tuple: &[u8]) -> Page {
+        let mut page = heap_page(0);
+        page.bytes_mut()[24..].fill(0xEE);
+        page.add_item_overwrite(tuple, 1).unwrap();
+        mask(&mut page, 0xA_000B);
+        page
+    }
+
+    #[test]
+    fn header_hints_hole_and_padding_go() {
+        let mut page = heap_page(1);
+        page.bytes_mut()[28..8160].fill(0xEE);
+        page.set_lsn(Lsn(0x1_0000_0001));
+        page.set_checksum_field(7);
+        page.set_prune_xid(TransactionId(9));
+        page.set_flags(0xFFFF);
+        mask(&mut page, 0);
+        assert_eq!(page.bytes()[..10], [0; 10]);
+        assert_eq!((page.flags(), page.prune_xid().0), (0xFFF8, 0));
+        assert!(page.bytes()[28..8160].iter().all(|b| *b == 0));
+        assert_eq!(masked(&TUPLE[..29]).bytes()[8160 + 29..], [0; 3]);
+    }
+
+    #[test]
+    fn hint_bits_and_command_id_go() {
+        let mut tuple = TUPLE;
+        tuple[20..22].copy_from_slice(&[0xFF, 0xFD]);
+        let page = masked(&tuple);
+        let mut expected = tuple;
+        expected[8..12].fill(0);
+        expected[20..22].copy_from_slice(&[0x0F, 0]);
+        assert_eq!(page.item(1).unwrap(), &expected);
+    }
+
+    #[test]
+    fn a_frozen_tuple_keeps_all_but_xmax_hints() {
+        let page = masked(&TUPLE);
+        assert_eq!(page.heap_tuple(1).unwrap().infomask(), 0xF3FF);
+    }
+
+    #[test]
+    fn a_speculative_token_becomes_the_own_place_and_a_moved_mark_stays() {
+        let mut tuple = TUPLE;
+        tuple[16..18].copy_from_slice(&[0xFE, 0xFF]);
+        let itself = ItemPointer {
+            block: 0xA_000B,
+            offset: 1,
+        };
+        assert_eq!(masked(&tuple).heap_tuple(1).unwrap().ctid(), itself);
+        tuple[12..18].copy_from_slice(&ItemPointer::MOVED_PARTITIONS.to_bytes());
+        let ctid = masked(&tuple).heap_tuple(1).unwrap().ctid();
+        assert_eq!(ctid, ItemPointer::MOVED_PARTITIONS);
+    }
+}

@@ -180,3 +180,63 @@ pub(super) fn required_block<'r, 'w>(
 pub(super) fn unexpected_block(touch: &Touch) -> RmgrError {
     RmgrError::corrupt(format!("unexpected block reference {}", block_id(touch)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::testing::{SETTINGS, heap_block, map_block, random_page, record};
+
+    #[test]
+    fn names_are_those_of_pg_waldump() {
+        let names = |init: u8| {
+            (0..8)
+                .map(|op| identify(op << 4 | init))
+                .collect::<Vec<_>>()
+        };
+        let plain = [
+            "INSERT",
+            "DELETE",
+            "UPDATE",
+            "TRUNCATE",
+            "HOT_UPDATE",
+            "HEAP_CONFIRM",
+            "LOCK",
+            "INPLACE",
+        ];
+        assert_eq!(names(0), plain.map(Some));
+        let mut init = [None; 8];
+        init[0] = Some("INSERT+INIT");
+        init[2] = Some("UPDATE+INIT");
+        init[4] = Some("HOT_UPDATE+INIT");
+        assert_eq!(names(0x80), init);
+        assert_eq!(identify(0x03), Some("INSERT"), "the low bits are not ours");
+    }
+
+    #[test]
+    fn random_pages_and_records_never_panic() {
+        let mut seed = 0x2545_F491_4F6C_DD1D;
+        for round in 0..3000usize {
+            let page = random_page(&mut seed);
+            let main_data = &page.bytes()[4000 + round % 64..][..14];
+            let data = &page.bytes()[6000..][..round % 200];
+            for op in 0..8 {
+                let mut small = [0; 14];
+                small.copy_from_slice(main_data);
+                // Line pointers that are likely to be there.
+                (small[1], small[5], small[13]) = (0, 0, 0);
+                (small[0], small[4], small[12]) = (small[0] % 16, small[4] % 16, small[12] % 16);
+                let record = record(10, op << 4, &small)
+                    .with(heap_block(0, 3, data))
+                    .with(heap_block(1, 2, &[]))
+                    .with(map_block(2, 0));
+                for touch in record.touches().unwrap_or_default() {
+                    let mut page = page.clone();
+                    let _ =
+                        super::super::redo(&record, &touch, PageState::Needs, &mut page, &SETTINGS);
+                }
+            }
+            let mut page = page.clone();
+            mask(&mut page, 1);
+        }
+    }
+}

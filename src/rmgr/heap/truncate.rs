@@ -48,3 +48,36 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::page::Page;
+    use crate::rmgr::testing::{heap_block, heap_page, record};
+
+    const MAIN_DATA: [u8; 20] = [
+        5, 0, 0, 0, 2, 0, 0, 0, 3, 9, 9, 9, 0x00, 0x40, 0, 0, 0x01, 0x40, 0, 0,
+    ];
+
+    #[test]
+    fn text_and_truncation() {
+        let truncate = record(10, 0x30, &MAIN_DATA);
+        assert_eq!(
+            truncate.text(),
+            "cascade restart_seqs nrelids 2 relids 16384 16385"
+        );
+        truncate.cut_everywhere(&Page::zeroed());
+        let mut plain = MAIN_DATA;
+        plain[8] = 0;
+        assert_eq!(
+            record(10, 0x30, &plain).text(),
+            "nrelids 2 relids 16384 16385"
+        );
+    }
+
+    #[test]
+    fn it_changes_no_page() {
+        assert!(record(10, 0x30, &MAIN_DATA).touches().unwrap().is_empty());
+        let odd = record(10, 0x30, &MAIN_DATA).with(heap_block(0, 0, &[]));
+        assert!(odd.redo_touch(0, &mut heap_page(1)).is_err());
+    }
+}

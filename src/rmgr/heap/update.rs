@@ -278,3 +278,252 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     let _ = write!(out, "; new off {new_offnum} xmax {new_xmax}");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::testing::{TUPLE, XID, heap_block, heap_page, map_block, record};
+    use crate::rmgr::{Target, TouchKind};
+    use crate::types::ForkNumber;
+
+    /// Old: xmax 0x11121314, line pointer 1. New: xmax 0x21222324, line pointer 2.
+    fn main_data(infobits: u8, flags: u8) -> [u8; 14] {
+        [
+            0x14, 0x13, 0x12, 0x11, 1, 0, infobits, flags, 0x24, 0x23, 0x22, 0x21, 2, 0,
+        ]
+    }
+
+    /// t_infomask2 3, t_infomask 0x2822 (with the combo bit), t_hoff 24, a bitmap byte, "xyz".
+    const DATA: [u8; 9] = [3, 0, 0x22, 0x28, 24, 0x0F, b'x', b'y', b'z'];
+
+    /// The new version's header and bitmap on block 0xA_000B.
+    const NEW_HEADER: [u8; 24] = [
+        0x0D, 0x0C, 0x0B, 0x0A, 0x24, 0x23, 0x22, 0x21, 0, 0, 0, 0, 0x0A, 0, 0x0B, 0, 2, 0, 3, 0,
+        0x02, 0x28, 24, 0x0F,
+    ];
+
+    /// The old version's header on whatever page, linked to the new one.
+    fn expected_old(infomask2_high: u8) -> [u8; 32] {
+        let mut expected = TUPLE;
+        expected[4..8].copy_from_slice(&[0x14, 0x13, 0x12, 0x11]);
+        expected[8..18].copy_from_slice(&[0, 0, 0, 0, 0x0A, 0, 0x0B, 0, 2, 0]);
+        expected[18..22].copy_from_slice(&[0xFF, infomask2_high, 0x0F, 0x23]);
+        expected
+    }
+
+    #[test]
+    fn one_page_gets_both_changes() {
+        for (info, infomask2_high) in [(0x20, 0x9F), (0x40, 0xDF)] {
+            let main_data = main_data(0, 0);
+            let update = record(10, info, &main_data).with(heap_block(0, 0xA_000B, &DATA));
+            let mut page = heap_page(1);
+            assert_eq!(update.redo_touch(0, &mut page).unwrap(), Effect::changed());
+            assert_eq!(page.item(1).unwrap(), &expected_old(infomask2_high));
+            assert_eq!(page.item(2).unwrap(), &[&NEW_HEADER[..], b"xyz"].concat());
+            assert_eq!(page.prune_xid(), XID);
+        }
+    }
+
+    #[test]
+    fn old_infobits_are_applied_and_hot_updated_is_set_anew() {
+        let main_data = main_data(0x10, 0);
+        let update = record(10, 0x40, &main_data).with(heap_block(0, 0, &DATA));
+        let mut page = heap_page(1);
+        page.heap_tuple_mut(1).unwrap().set_infomask2(0x0003);
+        update.redo_touch(0, &mut page).unwrap();
+        assert_eq!(page.heap_tuple(1).unwrap().infomask2(), 0x6003);
+    }
+
+    #[test]
+    fn two_pages_are_changed_apart() {
+        let main_data = main_data(0, 0);
+        let update = record(10, 0x20, &main_data)
+            .with(heap_block(0, 0xA_000B, &DATA))
+            .with(heap_block(1, 3, &[]));
+        let mut new = heap_page(1);
+        assert_eq!(update.redo_touch(0, &mut new).unwrap(), Effect::changed());
+        assert_eq!(new.item(1).unwrap(), &TUPLE);
+        assert_eq!(new.item(2).unwrap(), &[&NEW_HEADER[..], b"xyz"].concat());
+        assert_eq!(new.prune_xid(), TransactionId::INVALID);
+        let mut old = heap_page(1);
+        assert_eq!(update.redo_touch(1, &mut old).unwrap(), Effect::changed());
+        assert_eq!(old.item(1).unwrap(), &expected_old(0x9F));
+        assert_eq!((old.max_offset(), old.prune_xid()), (1, XID));
+    }
+
+    #[test]
+    fn init_concerns_the_new_page_only() {
+        let mut main_data = main_data(0, 0);
+        main_data[12] = 1;
+        let update = record(10, 0xA0, &main_data)
+            .with(heap_block(0, 0xA_000B, &DATA))
+            .with(heap_block(1, 3, &[]))
+            .with_init();
+        let kinds = update
+            .touches()
+            .unwrap()
+            .iter()
+            .map(|t| t.kind)
+            .collect::<Vec<_>>();
+        assert_eq!(kinds, [TouchKind::Init, TouchKind::Modify]);
+        let mut new = heap_page(5);
+        update.redo_touch(0, &mut new).unwrap();
+        assert_eq!(new.max_offset(), 1);
+        let mut old = heap_page(1);
+        update.redo_touch(1, &mut old).unwrap();
+        assert_eq!(old.heap_tuple(1).unwrap().ctid().offset, 1);
+    }
+
+    /// The new version's user data after prefix and suffix from `A0 .. A7` round "xyz".
+    fn shared(flags: u8, lengths: &[u8]) -> Result<Vec<u8>, RmgrError> {
+        let main_data = main_data(0, flags);
+        let data = [lengths, &DATA].concat();
+        let update = record(10, 0x40, &main_data).with(heap_block(0, 0xA_000B, &data));
+        let mut page = heap_page(1);
+        update.redo_touch(0, &mut page)?;
+        let item = page.item(2)?;
+        assert_eq!(item[..24], NEW_HEADER);
+        Ok(item[24..].to_vec())
+    }
+
+    #[test]
+    fn the_new_version_shares_its_ends_with_the_old_one() {
+        assert_eq!(shared(0x20, &[2, 0]).unwrap(), b"\xA0\xA1xyz");
+        assert_eq!(shared(0x40, &[3, 0]).unwrap(), b"xyz\xA5\xA6\xA7");
+        assert_eq!(shared(0x60, &[1, 0, 1, 0]).unwrap(), b"\xA0xyz\xA7");
+        assert_eq!(shared(0x60, &[0, 0, 0, 0]).unwrap(), b"xyz");
+    }
+
+    #[test]
+    fn sharing_more_than_there_is_is_an_error() {
+        assert!(shared(0x20, &[8, 0]).is_ok());
+        assert!(shared(0x20, &[9, 0]).is_err());
+        assert!(shared(0x40, &[33, 0]).is_err());
+        let main_data = main_data(0, 0x20);
+        let data = [&[1, 0], &DATA[..]].concat();
+        let apart = record(10, 0x20, &main_data)
+            .with(heap_block(0, 0, &data))
+            .with(heap_block(1, 1, &[]));
+        assert!(apart.redo_touch(0, &mut heap_page(1)).is_err());
+    }
+
+    #[test]
+    fn the_prefix_starts_at_the_old_hoff() {
+        let main_data = main_data(0, 0x20);
+        let data = [&[2, 0], &DATA[..]].concat();
+        let update = record(10, 0x40, &main_data).with(heap_block(0, 0, &data));
+        let mut page = heap_page(1);
+        page.heap_tuple_mut(1).unwrap().set_hoff(26);
+        update.redo_touch(0, &mut page).unwrap();
+        assert_eq!(page.item(2).unwrap()[24..], *b"\xA2\xA3xyz");
+    }
+
+    #[test]
+    fn the_free_space_map_learns_of_cold_updates_only() {
+        let main_data = main_data(0, 0);
+        let data = [24u8; 7000];
+        let free = |info: u8| {
+            let update = record(10, info, &main_data).with(heap_block(0, 0, &data));
+            update.redo_touch(0, &mut heap_page(1)).unwrap().free_space
+        };
+        // 8168 less the old tuple and its pointer, less 7018 rounded up and a pointer, less 4.
+        assert_eq!(free(0x20), Some(8168 - 36 - 7024 - 4 - 4));
+        assert_eq!(free(0x40), None);
+    }
+
+    #[test]
+    fn page_flags_follow_old_and_new_apart() {
+        let flags_left = |flags: u8, touch: usize| {
+            let main_data = main_data(0, flags);
+            let update = record(10, 0x20, &main_data)
+                .with(heap_block(0, 9, &DATA))
+                .with(heap_block(1, 3, &[]))
+                .with(map_block(2, 0));
+            let mut page = heap_page(1);
+            page.set_flag(PD_ALL_VISIBLE);
+            update.redo_touch(touch, &mut page).unwrap();
+            page.flags()
+        };
+        assert_eq!(
+            (flags_left(0x01, 0), flags_left(0x02, 0)),
+            (PD_ALL_VISIBLE, 0)
+        );
+        assert_eq!(
+            (flags_left(0x01, 1), flags_left(0x02, 1)),
+            (0, PD_ALL_VISIBLE)
+        );
+    }
+
+    #[test]
+    fn map_clears_come_first_the_old_page_before_the_new() {
+        let main_data = main_data(0, 0x03);
+        let update = record(10, 0x20, &main_data)
+            .with(heap_block(0, 40_000, &DATA))
+            .with(heap_block(1, 3, &[]));
+        let touches = update.touches().unwrap();
+        let places = touches
+            .iter()
+            .map(|t| (t.tag.fork, t.tag.block))
+            .collect::<Vec<_>>();
+        let (main, map) = (ForkNumber::Main, ForkNumber::Vm);
+        assert_eq!(places, [(map, 0), (map, 1), (main, 40_000), (main, 3)]);
+        let cleared = |heap_block| Target::VmClear {
+            heap_block,
+            bits: 3,
+        };
+        assert_eq!(touches[0].target, cleared(3));
+        assert_eq!(touches[1].target, cleared(40_000));
+    }
+
+    #[test]
+    fn one_flag_clears_one_page() {
+        for (flags, block) in [(0x01, 3), (0x02, 9)] {
+            let main_data = main_data(0, flags);
+            let update = record(10, 0x20, &main_data)
+                .with(heap_block(0, 9, &DATA))
+                .with(heap_block(1, 3, &[]));
+            let touches = update.touches().unwrap();
+            assert_eq!(touches.len(), 3);
+            assert!(
+                matches!(touches[0].target, Target::VmClear { heap_block, .. } if heap_block == block)
+            );
+        }
+    }
+
+    /// Bits of blocks 3 (old) and `new` after redo on registered reference `id`, and the effect.
+    fn registered(flags: u8, new: u32, id: u8) -> (u8, u8, Effect) {
+        let main_data = main_data(0, flags);
+        let update = record(10, 0x20, &main_data)
+            .with(heap_block(0, new, &DATA))
+            .with(heap_block(1, 3, &[]))
+            .with(map_block(id, if id == 2 { vm::map_block(new) } else { 0 }));
+        let touches = update.touches().unwrap();
+        assert_eq!(touches.len(), 3, "no other form for the other page");
+        let mut map = Page::zeroed();
+        vm::set(&mut map, 3, 3);
+        vm::set(&mut map, new, 3);
+        let effect = update.redo_touch(2, &mut map).unwrap();
+        (vm::get(&map, 3), vm::get(&map, new), effect)
+    }
+
+    #[test]
+    fn registered_map_pages_may_have_both_bits() {
+        assert_eq!(registered(0x03, 9, 2), (0, 0, Effect::changed()));
+        assert_eq!(registered(0x01, 9, 2), (0, 3, Effect::changed()));
+        assert_eq!(registered(0x02, 9, 2), (3, 0, Effect::changed()));
+        assert_eq!(registered(0x00, 9, 2), (3, 3, Effect::none()));
+        assert_eq!(registered(0x03, 40_000, 2), (3, 0, Effect::changed()));
+        assert_eq!(registered(0x03, 40_000, 3), (0, 3, Effect::changed()));
+    }
+
+    #[test]
+    fn text_and_truncation() {
+        let main_data = main_data(0x1F, 0x60);
+        let data = [&[1, 0, 2, 0], &DATA[..]].concat();
+        let update = record(10, 0x20, &main_data).with(heap_block(0, 0, &data));
+        let expected = "off 1 xmax 286397204 flags 0x60 IS_MULTI LOCK_ONLY EXCL_LOCK KEYSHR_LOCK \
+                        KEYS_UPDATED ; new off 2 xmax 555885348";
+        assert_eq!(update.text(), expected);
+        update.cut_everywhere(&heap_page(1));
+    }
+}

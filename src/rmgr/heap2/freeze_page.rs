@@ -108,3 +108,67 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     let _ = write!(out, "cutoff xid {cutoff_xid} ntuples {ntuples}");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::testing::{TUPLE, heap_block, heap_page, record};
+
+    const MAIN_DATA: [u8; 6] = [0x14, 0x13, 0x12, 0x11, 2, 0];
+
+    /// Line pointer 1 with xmax 0x31323334; line pointer 2 with xmax 0.
+    fn data(frzflags: [u8; 2]) -> [u8; 24] {
+        let mut data = [
+            0x34, 0x33, 0x32, 0x31, 1, 0, 0x02, 0x81, 0x03, 0x82, 0, 0xEE, 0, 0, 0, 0, 2, 0, 0x04,
+            0x83, 0x05, 0x84, 0, 0xEE,
+        ];
+        (data[10], data[22]) = (frzflags[0], frzflags[1]);
+        data
+    }
+
+    #[test]
+    fn each_tuple_becomes_what_its_plan_says() {
+        let data = data([0, INVALID_XVAC]);
+        let freeze = record(9, 0x30, &MAIN_DATA).with(heap_block(0, 0, &data));
+        let mut page = heap_page(3);
+        assert_eq!(freeze.redo_touch(0, &mut page).unwrap(), Effect::changed());
+        let mut first = TUPLE;
+        first[4..8].copy_from_slice(&[0x34, 0x33, 0x32, 0x31]);
+        first[18..22].copy_from_slice(&[0x02, 0x81, 0x03, 0x82]);
+        assert_eq!(page.item(1).unwrap(), &first);
+        let mut second = TUPLE;
+        second[4..12].fill(0);
+        second[18..22].copy_from_slice(&[0x04, 0x83, 0x05, 0x84]);
+        assert_eq!(page.item(2).unwrap(), &second);
+        assert_eq!(page.item(3).unwrap(), &TUPLE);
+    }
+
+    #[test]
+    fn xvac_is_frozen() {
+        let data = data([FREEZE_XVAC, 0]);
+        let freeze = record(9, 0x30, &MAIN_DATA).with(heap_block(0, 0, &data));
+        let mut page = heap_page(2);
+        freeze.redo_touch(0, &mut page).unwrap();
+        assert_eq!(page.heap_tuple(1).unwrap().cid(), 2);
+        assert_eq!(page.heap_tuple(2).unwrap().cid(), 102);
+    }
+
+    #[test]
+    fn the_free_space_map_is_left_alone() {
+        let data = data([0, 0]);
+        let freeze = record(9, 0x30, &MAIN_DATA).with(heap_block(0, 0, &data));
+        for state in [PageState::Done, PageState::Restored] {
+            assert_eq!(freeze.redo_idle(state, &heap_page(2)), Effect::none());
+        }
+    }
+
+    #[test]
+    fn text_and_truncation() {
+        let data = data([0, 0]);
+        let freeze = record(9, 0x30, &MAIN_DATA).with(heap_block(0, 0, &data));
+        assert_eq!(freeze.text(), "cutoff xid 286397204 ntuples 2");
+        freeze.cut_everywhere(&heap_page(2));
+        let cut = record(9, 0x30, &MAIN_DATA).with(heap_block(0, 0, &data[..23]));
+        assert!(cut.redo_touch(0, &mut heap_page(2)).is_err());
+    }
+}

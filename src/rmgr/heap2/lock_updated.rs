@@ -54,3 +54,56 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     lock.infobits_set.desc(out);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::vm;
+    use crate::rmgr::Target;
+    use crate::rmgr::testing::{TUPLE, heap_block, heap_page, map_block, record};
+
+    /// xmax 0x11121314, line pointer 2, a mere locker, all-frozen cleared.
+    const MAIN_DATA: [u8; 8] = [0x14, 0x13, 0x12, 0x11, 2, 0, 0x06, 0x01];
+
+    #[test]
+    fn links_and_command_id_stay() {
+        let lock = record(9, 0x60, &MAIN_DATA).with(heap_block(0, 0xA_000B, &[]));
+        let mut page = heap_page(2);
+        assert_eq!(lock.redo_touch(1, &mut page).unwrap(), Effect::changed());
+        let mut expected = TUPLE;
+        expected[4..8].copy_from_slice(&[0x14, 0x13, 0x12, 0x11]);
+        expected[18..22].copy_from_slice(&[0xFF, 0xDF, 0xEF, 0x23]);
+        assert_eq!(page.item(2).unwrap(), &expected);
+        for state in [PageState::Done, PageState::Restored] {
+            assert_eq!(lock.redo_idle(state, &heap_page(2)), Effect::none());
+        }
+    }
+
+    #[test]
+    fn the_map_loses_the_frozen_bit_only() {
+        let lock = record(9, 0x60, &MAIN_DATA).with(heap_block(0, 4, &[]));
+        let target = Target::VmClear {
+            heap_block: 4,
+            bits: 2,
+        };
+        assert_eq!(lock.touches().unwrap()[0].target, target);
+        let registered = lock.with(map_block(1, 0));
+        let mut map = Page::zeroed();
+        vm::set(&mut map, 4, 3);
+        assert_eq!(
+            registered.redo_touch(1, &mut map).unwrap(),
+            Effect::changed()
+        );
+        assert_eq!(vm::get(&map, 4), 1);
+    }
+
+    #[test]
+    fn text_and_truncation() {
+        let lock = record(9, 0x60, &MAIN_DATA).with(heap_block(0, 4, &[]));
+        assert_eq!(
+            lock.text(),
+            "off 2: xmax 286397204: flags 0x01 LOCK_ONLY EXCL_LOCK "
+        );
+        lock.cut_everywhere(&heap_page(2));
+    }
+}

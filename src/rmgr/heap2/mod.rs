@@ -130,3 +130,76 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
         Opcode::NewCid => new_cid::desc(record, out),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::testing::{SETTINGS, heap_block, map_block, random_page, record};
+
+    #[test]
+    fn names_are_those_of_pg_waldump() {
+        let names = |init: u8| {
+            (0..8)
+                .map(|op| identify(op << 4 | init))
+                .collect::<Vec<_>>()
+        };
+        let plain = [
+            "REWRITE",
+            "PRUNE",
+            "VACUUM",
+            "FREEZE_PAGE",
+            "VISIBLE",
+            "MULTI_INSERT",
+            "LOCK_UPDATED",
+            "NEW_CID",
+        ];
+        assert_eq!(names(0), plain.map(Some));
+        let mut init = [None; 8];
+        init[5] = Some("MULTI_INSERT+INIT");
+        assert_eq!(names(0x80), init);
+    }
+
+    #[test]
+    fn rewrite_is_the_only_change_that_is_no_page() {
+        let data = [7; 40];
+        for op in 0..8 {
+            let mut out = Vec::new();
+            changes(&record(9, op << 4, &data), &mut out).unwrap();
+            let expected = match op {
+                0 => vec![Change::RewriteMapping { data: &data }],
+                _ => vec![],
+            };
+            assert_eq!(out, expected);
+        }
+        assert_eq!(record(9, 0x00, &data).text(), "");
+    }
+
+    #[test]
+    fn random_pages_and_records_never_panic() {
+        let mut seed = 0x9E37_79B9_7F4A_7C15;
+        for round in 0..3000usize {
+            let page = random_page(&mut seed);
+            let mut main_data = [0; 34];
+            main_data.copy_from_slice(&page.bytes()[4000 + round % 64..][..34]);
+            // Counts and line pointers that are likely to be there.
+            for pair in main_data[2..].chunks_exact_mut(2) {
+                (pair[0], pair[1]) = (pair[0] % 16, 0);
+            }
+            let mut data = page.bytes()[6000..][..round % 200].to_vec();
+            for pair in data.chunks_exact_mut(2) {
+                (pair[0], pair[1]) = (pair[0] % 16, 0);
+            }
+            for op in 0..8 {
+                let record = record(9, op << 4, &main_data)
+                    .with(heap_block(0, 0, &data))
+                    .with(map_block(1, 0));
+                for touch in record.touches().unwrap_or_default() {
+                    for state in [PageState::Needs, PageState::Done] {
+                        let mut page = page.clone();
+                        let _ = super::super::redo(&record, &touch, state, &mut page, &SETTINGS);
+                    }
+                }
+            }
+        }
+    }
+}

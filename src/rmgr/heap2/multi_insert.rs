@@ -137,3 +137,125 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     let _ = write!(out, "{ntuples} tuples flags 0x{flags:02X}");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::Target;
+    use crate::rmgr::testing::{heap_block, heap_page, map_block, record};
+
+    /// "ab" and "c" behind their bitmap bytes. 7 and 3 bytes are even: no padding between them.
+    const DATA: [u8; 19] = [
+        3, 0, 1, 0, 0x22, 0x08, 24, 0x11, b'a', b'b', 2, 0, 2, 0, 0x02, 0x09, 24, 0x12, b'c',
+    ];
+
+    const FIRST: [u8; 26] = [
+        0x0D, 0x0C, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0x0A, 0, 0x0B, 0, 1, 0, 1, 0, 0x02, 0x08,
+        24, 0x11, b'a', b'b',
+    ];
+    const SECOND: [u8; 25] = [
+        0x0D, 0x0C, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0x0A, 0, 0x0B, 0, 3, 0, 2, 0, 0x02, 0x09,
+        24, 0x12, b'c',
+    ];
+
+    #[test]
+    fn tuples_go_to_the_pointers_listed() {
+        let insert =
+            record(9, 0x50, &[0, 0xEE, 2, 0, 1, 0, 3, 0]).with(heap_block(0, 0xA_000B, &DATA));
+        let mut page = heap_page(2);
+        page.set_item_id(1, crate::page::ItemId::UNUSED).unwrap();
+        assert_eq!(insert.redo_touch(0, &mut page).unwrap(), Effect::changed());
+        assert_eq!(page.item(1).unwrap(), &FIRST);
+        assert_eq!(page.item(3).unwrap(), &SECOND);
+    }
+
+    #[test]
+    fn headers_start_at_even_offsets() {
+        // "a" alone makes the first tuple 9 bytes, and one byte follows that says nothing.
+        let data = [
+            2, 0, 1, 0, 0x22, 0x08, 24, 0x11, b'a', 0xEE, 2, 0, 2, 0, 0x02, 0x09, 24, 0x12, b'c',
+        ];
+        let insert = record(9, 0x50, &[0, 0, 2, 0, 1, 0, 2, 0]).with(heap_block(0, 0, &data));
+        let mut page = heap_page(0);
+        insert.redo_touch(0, &mut page).unwrap();
+        assert_eq!(page.item(1).unwrap()[23..], [0x11, b'a']);
+        assert_eq!(page.item(2).unwrap()[23..], [0x12, b'c']);
+    }
+
+    #[test]
+    fn init_has_no_list_of_pointers() {
+        let insert = record(9, 0xD0, &[0, 0, 2, 0])
+            .with(heap_block(0, 0xA_000B, &DATA))
+            .with_init();
+        let mut page = heap_page(3);
+        assert_eq!(insert.redo_touch(0, &mut page).unwrap(), Effect::changed());
+        assert_eq!((page.max_offset(), page.flags()), (2, 0));
+        assert_eq!(page.item(1).unwrap(), &FIRST);
+        assert_eq!(page.item(2).unwrap()[16..18], [2, 0]);
+    }
+
+    #[test]
+    fn all_visible_is_cleared_or_set_as_flagged() {
+        let flags_after = |flags: u8, before: u16| {
+            let main_data = [flags, 0, 2, 0, 1, 0, 2, 0];
+            let insert = record(9, 0x50, &main_data).with(heap_block(0, 5, &DATA));
+            let mut page = heap_page(0);
+            page.set_flags(before);
+            let heap = insert.touches().unwrap().len() - 1;
+            insert.redo_touch(heap, &mut page).unwrap();
+            page.flags()
+        };
+        assert_eq!(flags_after(0, PD_ALL_VISIBLE), PD_ALL_VISIBLE);
+        assert_eq!(flags_after(ALL_VISIBLE_CLEARED, PD_ALL_VISIBLE), 0);
+        assert_eq!(flags_after(ALL_FROZEN_SET, 0), PD_ALL_VISIBLE);
+    }
+
+    #[test]
+    fn the_map_loses_both_bits() {
+        let main_data = [ALL_VISIBLE_CLEARED, 0, 2, 0, 1, 0, 2, 0];
+        let insert = record(9, 0x50, &main_data).with(heap_block(0, 5, &DATA));
+        let target = Target::VmClear {
+            heap_block: 5,
+            bits: 3,
+        };
+        assert_eq!(insert.touches().unwrap()[0].target, target);
+        let registered = insert.with(map_block(1, 0));
+        let mut map = Page::zeroed();
+        vm::set(&mut map, 5, 3);
+        assert_eq!(
+            registered.redo_touch(1, &mut map).unwrap(),
+            Effect::changed()
+        );
+        assert_eq!(vm::get(&map, 5), 0);
+    }
+
+    #[test]
+    fn the_free_space_map_learns_of_a_page_with_little_left() {
+        let mut data = vec![0; 7 + 7000];
+        data[..7].copy_from_slice(&[0x58, 0x1B, 1, 0, 0, 0, 24]);
+        let insert = record(9, 0x50, &[0, 0, 1, 0, 1, 0]).with(heap_block(0, 0, &data));
+        let effect = insert.redo_touch(0, &mut heap_page(0)).unwrap();
+        assert_eq!(
+            effect,
+            Effect::changed().with_free_space(8168 - 7024 - 4 - 4)
+        );
+        for state in [PageState::Done, PageState::Restored] {
+            assert_eq!(insert.redo_idle(state, &heap_page(0)), Effect::none());
+        }
+    }
+
+    #[test]
+    fn bytes_left_over_are_an_error() {
+        let insert = record(9, 0x50, &[0, 0, 1, 0, 1, 0]).with(heap_block(0, 0, &DATA));
+        assert!(insert.redo_touch(0, &mut heap_page(0)).is_err());
+    }
+
+    #[test]
+    fn text_and_truncation() {
+        let insert = record(9, 0x50, &[0x0A, 0, 2, 0, 1, 0, 2, 0]).with(heap_block(0, 0, &DATA));
+        assert_eq!(insert.text(), "2 tuples flags 0x0A");
+        insert.cut_everywhere(&heap_page(0));
+        let cut = record(9, 0x50, &[0, 0, 2, 0, 1, 0, 2, 0]).with(heap_block(0, 0, &DATA[..18]));
+        assert!(cut.redo_touch(0, &mut heap_page(0)).is_err());
+    }
+}

@@ -60,3 +60,22 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     let _ = write!(out, "; cmin: {cmin}, cmax: {cmax}, combo: {combocid}");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::page::Page;
+    use crate::rmgr::testing::record;
+
+    const MAIN_DATA: [u8; 34] = [
+        9, 9, 9, 9, 1, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 3, 0, 0, 0, 0x7F, 0x06, 0, 0, 5, 0, 0, 0,
+        0xEB, 0x04, 0, 0, 1, 0, 2, 0, 7, 0,
+    ];
+
+    #[test]
+    fn text_and_truncation() {
+        let new_cid = record(9, 0x70, &MAIN_DATA);
+        let expected = "rel 1663/5/1259; tid 65538/7; cmin: 1, cmax: 4294967295, combo: 3";
+        assert_eq!(new_cid.text(), expected);
+        new_cid.cut_everywhere(&Page::zeroed());
+    }
+}

@@ -62,3 +62,49 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     let _ = write!(out, "nunused {nunused}");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::PD_HAS_FREE_LINES;
+    use crate::rmgr::testing::{TUPLE, heap_block, heap_page, record};
+
+    /// Tuples 1 and 3; 2 and 4 are dead.
+    fn page_with_dead() -> Page {
+        let mut page = heap_page(4);
+        page.set_item_id(2, ItemId::dead()).unwrap();
+        page.set_item_id(4, ItemId::dead()).unwrap();
+        page
+    }
+
+    #[test]
+    fn dead_pointers_become_unused_and_no_tuple_moves() {
+        let vacuum = record(9, 0x20, &[2, 0]).with(heap_block(0, 0, &[2, 0, 4, 0]));
+        let mut page = page_with_dead();
+        let effect = vacuum.redo_touch(0, &mut page).unwrap();
+        assert_eq!((page.max_offset(), page.upper()), (3, 8064));
+        assert_eq!(page.item_id(2).unwrap(), ItemId::UNUSED);
+        assert_eq!(page.item_id(3).unwrap(), ItemId::normal(8096, 32));
+        assert_eq!(page.item(3).unwrap(), &TUPLE);
+        assert_eq!(page.flags(), PD_HAS_FREE_LINES);
+        assert_eq!(effect, Effect::changed().with_free_space(8064 - 36 - 4));
+    }
+
+    #[test]
+    fn the_free_space_map_learns_of_pages_that_need_nothing() {
+        let vacuum = record(9, 0x20, &[2, 0]).with(heap_block(0, 0, &[2, 0, 4, 0]));
+        for state in [PageState::Done, PageState::Restored] {
+            let effect = vacuum.redo_idle(state, &heap_page(1));
+            assert_eq!(effect, Effect::none().with_free_space(8160 - 28 - 4));
+        }
+    }
+
+    #[test]
+    fn text_and_truncation() {
+        let vacuum = record(9, 0x20, &[2, 0]).with(heap_block(0, 0, &[2, 0, 4, 0]));
+        assert_eq!(vacuum.text(), "nunused 2");
+        vacuum.cut_everywhere(&page_with_dead());
+        let cut = record(9, 0x20, &[2, 0]).with(heap_block(0, 0, &[2, 0, 4]));
+        assert!(cut.redo_touch(0, &mut page_with_dead()).is_err());
+    }
+}

@@ -122,3 +122,113 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     let _ = write!(out, "cutoff xid {cutoff_xid} flags 0x{flags:02X}");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::TouchKind;
+    use crate::rmgr::testing::{SETTINGS, heap_block, heap_page, map_block, record};
+
+    const MAIN_DATA: [u8; 5] = [0x14, 0x13, 0x12, 0x11, 3];
+
+    fn visible(main_data: &[u8]) -> Record<'_> {
+        record(9, 0x40, main_data)
+            .with(map_block(0, 1))
+            .with(heap_block(1, 32_673, &[]))
+    }
+
+    #[test]
+    fn a_missing_page_of_the_map_is_made() {
+        let touches = visible(&MAIN_DATA).touches().unwrap();
+        assert_eq!(
+            (touches[0].read, touches[0].kind),
+            (ReadMode::ZeroOnError, TouchKind::Modify)
+        );
+        assert_eq!(touches[1].read, ReadMode::Normal);
+    }
+
+    #[test]
+    fn the_map_gets_the_bits() {
+        let mut map = Page::zeroed();
+        let effect = visible(&MAIN_DATA).redo_touch(0, &mut map).unwrap();
+        assert_eq!(effect, Effect::changed());
+        assert_eq!(
+            (map.lower(), map.upper()),
+            (24, 8192),
+            "a new page is initialised"
+        );
+        assert_eq!(map.bytes()[24..26], [0x0C, 0]);
+        assert_eq!(
+            visible(&MAIN_DATA).redo_touch(0, &mut map).unwrap(),
+            Effect::none()
+        );
+    }
+
+    #[test]
+    fn bits_are_added_even_where_more_are_set() {
+        let mut map = Page::zeroed();
+        map.init(0);
+        vm::set(&mut map, 32_673, 3);
+        let mut main_data = MAIN_DATA;
+        main_data[4] = 1;
+        let effect = visible(&main_data).redo_touch(0, &mut map).unwrap();
+        assert_eq!((effect, vm::get(&map, 32_673)), (Effect::changed(), 3));
+    }
+
+    #[test]
+    fn the_map_must_cover_the_heap_page() {
+        let odd = record(9, 0x40, &MAIN_DATA)
+            .with(map_block(0, 0))
+            .with(heap_block(1, 32_673, &[]));
+        assert!(odd.redo_touch(0, &mut Page::zeroed()).is_err());
+    }
+
+    #[test]
+    fn the_heap_page_takes_the_lsn_only_where_hints_are_logged() {
+        let record = visible(&MAIN_DATA);
+        let touch = record.touches().unwrap()[1];
+        let settings = RedoSettings {
+            hint_bits_are_logged: true,
+        };
+        let free = 8160 - 28 - 4;
+        for (settings, expected) in [
+            (settings, Effect::changed()),
+            (SETTINGS, Effect::keep_lsn()),
+        ] {
+            let mut page = heap_page(1);
+            let effect = redo(&record, &touch, PageState::Needs, &mut page, &settings).unwrap();
+            assert_eq!(effect, expected.with_free_space(free));
+            assert_eq!(page.flags(), PD_ALL_VISIBLE);
+        }
+    }
+
+    #[test]
+    fn the_free_space_map_learns_of_any_heap_page() {
+        // All 291 line pointers in use: to this record the space counts all the same.
+        let mut page = heap_page(0);
+        page.set_lower(24 + 4 * 291);
+        for state in [PageState::Done, PageState::Restored] {
+            let effect = visible(&MAIN_DATA).redo_idle(state, &page);
+            assert_eq!(
+                effect,
+                Effect::none().with_free_space(8192 - 24 - 4 * 291 - 4)
+            );
+            let mut main_data = MAIN_DATA;
+            main_data[4] = 4;
+            assert_eq!(visible(&main_data).redo_idle(state, &page), Effect::none());
+        }
+        let record = visible(&MAIN_DATA);
+        let touch = record.touches().unwrap()[0];
+        let effect = redo(&record, &touch, PageState::Done, &mut page, &SETTINGS).unwrap();
+        assert_eq!(effect, Effect::none(), "the map's own page is no heap page");
+    }
+
+    #[test]
+    fn text_and_truncation() {
+        assert_eq!(
+            visible(&MAIN_DATA).text(),
+            "cutoff xid 286397204 flags 0x03"
+        );
+        visible(&MAIN_DATA).cut_everywhere(&heap_page(1));
+    }
+}
