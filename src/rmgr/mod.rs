@@ -26,6 +26,9 @@ mod tablespace;
 mod transaction;
 mod xlog;
 
+#[cfg(test)]
+mod testing;
+
 use std::borrow::Cow;
 
 use thiserror::Error;
