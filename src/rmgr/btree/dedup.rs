@@ -145,3 +145,53 @@ fn merge_items(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::page::*;
+    use super::super::testing::{
+        block, fails, leaf, page_of, plain, posting, rebuilt, redone, tid, words,
+    };
+
+    #[test]
+    fn dedup_merges_each_interval_and_copies_the_rest() {
+        let mut opaque = leaf(8);
+        opaque.flags |= BTP_HAS_GARBAGE;
+        opaque.cycle_id = 77;
+        let high = plain(9, 0, 1);
+        let before = page_of(
+            opaque,
+            &[
+                high.clone(),
+                plain(1, 1, 1),
+                plain(2, 1, 2),
+                posting(2, &[tid(1, 3), tid(1, 4)]),
+                plain(2, 1, 5),
+                plain(3, 1, 6),
+                plain(4, 1, 7),
+                plain(4, 1, 8),
+            ],
+        );
+        let data = words(&[3, 3, 7, 2]);
+        let page = redone(0x60, &words(&[2]), &[block(0, 4, &data)], 0, &before);
+        let expected = [
+            high,
+            plain(1, 1, 1),
+            posting(2, &[tid(1, 2), tid(1, 3), tid(1, 4), tid(1, 5)]),
+            plain(3, 1, 6),
+            posting(4, &[tid(1, 7), tid(1, 8)]),
+        ];
+        opaque.flags = BTP_LEAF;
+        assert!(page == rebuilt(opaque, &expected));
+        // Items after an interval are not merged into it, and all intervals must match.
+        for wrong in [[3, 3, 8, 2], [3, 9, 7, 2], [2, 1, 7, 2], [0, 0, 0, 0]] {
+            let data = words(&wrong);
+            assert!(
+                fails(0x60, &words(&[2]), &[block(0, 4, &data)], 0, &before),
+                "{wrong:?}"
+            );
+        }
+        let none = page_of(leaf(0), &[]);
+        assert!(fails(0x60, &words(&[0]), &[block(0, 4, &[])], 0, &none));
+    }
+}

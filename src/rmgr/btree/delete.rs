@@ -137,3 +137,102 @@ fn remove(counts: Counts, block: &BlockRef<'_>, page: &mut Page) -> Result<(), R
     // Whatever was marked dead is gone now, or will be marked again.
     page::update_opaque(page, |opaque| opaque.flags &= !BTP_HAS_GARBAGE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::page::*;
+    use super::super::testing::{
+        block, fails, items, leaf, longs, page_of, plain, posting, redone, tid, words,
+    };
+    use super::*;
+
+    /// DELETE and VACUUM with the same block data.
+    fn both_deletions(ndeleted: u16, nupdated: u16) -> [(u8, Vec<u8>); 2] {
+        let counts = words(&[ndeleted, nupdated]);
+        [
+            (0x70, [longs(&[700]), counts.clone()].concat()),
+            (0xC0, counts),
+        ]
+    }
+
+    #[test]
+    fn deletion_shrinks_posting_lists_before_items_go() {
+        let mut opaque = leaf(8);
+        opaque.flags |= BTP_HAS_GARBAGE;
+        opaque.cycle_id = 77;
+        let before = page_of(
+            opaque,
+            &[
+                plain(9, 0, 1),
+                plain(1, 1, 1),
+                posting(2, &[tid(1, 2), tid(1, 3), tid(1, 4)]),
+                plain(3, 1, 5),
+                posting(4, &[tid(1, 6), tid(1, 7)]),
+            ],
+        );
+        let data = words(&[2, 4, 3, 5, 1, 1, 1, 0]);
+        let expected = [
+            plain(9, 0, 1),
+            posting(2, &[tid(1, 2), tid(1, 4)]),
+            plain(4, 1, 7),
+        ];
+        for (info, main) in both_deletions(2, 2) {
+            let page = redone(info, &main, &[block(0, 4, &data)], 0, &before);
+            assert_eq!(items(&page), expected);
+            opaque.flags = BTP_LEAF;
+            assert_eq!(Opaque::read(&page).unwrap(), opaque);
+            for len in 0..data.len() {
+                assert!(
+                    fails(info, &main, &[block(0, 4, &data[..len])], 0, &before),
+                    "{len}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn deletion_of_three_items_lays_out_the_rest_anew() {
+        // Items lie on the page in another order than their line pointers.
+        let mut before = page_of(
+            leaf(0),
+            &(2..=6).map(|k| plain(k, 1, k)).collect::<Vec<_>>(),
+        );
+        before.add_item(&plain(1, 1, 1), 1).unwrap();
+        let offset = |page: &Page, off: OffsetNumber| page.item_id(off).unwrap().offset();
+        for (info, main) in both_deletions(2, 0) {
+            let page = redone(info, &main, &[block(0, 4, &words(&[3, 4]))], 0, &before);
+            assert!(offset(&page, 1) < offset(&page, 2), "physical order kept");
+        }
+        for (info, main) in both_deletions(3, 0) {
+            let page = redone(info, &main, &[block(0, 4, &words(&[3, 4, 5]))], 0, &before);
+            assert_eq!([1, 2, 3].map(|o| offset(&page, o)), [8160, 8144, 8128]);
+            assert_eq!(
+                items(&page),
+                [plain(1, 1, 1), plain(2, 1, 2), plain(6, 1, 6)]
+            );
+        }
+    }
+
+    #[test]
+    fn deletion_of_impossible_tids_is_an_error() {
+        let before = page_of(
+            leaf(0),
+            &[posting(2, &[tid(1, 2), tid(1, 3)]), plain(3, 1, 5)],
+        );
+        for (data, works) in [
+            (vec![1, 1, 0], true),
+            (vec![1, 0], false),
+            (vec![1, 1, 2], false),
+            (vec![1, 2, 0, 1], false),
+            (vec![1, 2, 1, 0], false),
+            (vec![2, 1, 0], false),
+            (vec![3, 1, 0], false),
+        ] {
+            let bytes = words(&data);
+            for (info, main) in both_deletions(0, 1) {
+                let failed = fails(info, &main, &[block(0, 4, &bytes)], 0, &before);
+                assert_eq!(failed, !works, "{data:?}");
+            }
+        }
+    }
+}

@@ -160,3 +160,60 @@ pub(super) fn redo_new_root(
         id => Err(unexpected_block(id)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::page::*;
+    use super::super::testing::{
+        META, block, fails, leaf, longs, meta_page, page_of, plain, rebuilt, redone, split_leaf,
+    };
+    use super::*;
+
+    #[test]
+    fn new_root_is_an_empty_leaf_or_has_two_downlinks() {
+        let data = [plain(2, 6, 1), plain(1, 4, 1)].concat();
+        let blocks = [
+            block(0, 3, &data).init(),
+            block(1, 4, &[]),
+            block(2, 0, &META).init(),
+        ];
+        let root = |level, flags| Opaque {
+            level,
+            flags,
+            ..Opaque::default()
+        };
+        let page = redone(0xA0, &longs(&[3, 1]), &blocks, 0, &Page::zeroed());
+        assert!(page == rebuilt(root(1, BTP_ROOT), &[plain(1, 4, 1), plain(2, 6, 1)]));
+        let page = redone(0xA0, &longs(&[1, 0]), &blocks, 0, &Page::zeroed());
+        assert!(page == rebuilt(root(0, BTP_ROOT | BTP_LEAF), &[]));
+        let page = redone(0xA0, &longs(&[1, 0]), &blocks, 2, &Page::zeroed());
+        assert!(page == meta_page());
+
+        let before = page_of(split_leaf(), &[plain(9, 0, 1)]);
+        let page = redone(0xA0, &longs(&[3, 1]), &blocks, 1, &before);
+        assert_eq!(Opaque::read(&page).unwrap(), leaf(6));
+        for len in 1..data.len() {
+            let cut = [block(0, 3, &data[..len]).init()];
+            let failed = fails(0xA0, &longs(&[3, 1]), &cut, 0, &Page::zeroed());
+            assert_eq!(failed, len != 16, "{len}");
+        }
+    }
+
+    #[test]
+    fn metapage_is_built_from_the_record_alone() {
+        let mut before = Page::zeroed();
+        before.bytes_mut().fill(0xEE);
+        let page = redone(0xE0, &[], &[block(0, 0, &META).init()], 0, &before);
+        assert!(page == meta_page());
+        for len in 0..META.len() {
+            assert!(
+                fails(0xE0, &[], &[block(0, 0, &META[..len]).init()], 0, &before),
+                "{len}"
+            );
+        }
+        assert!(
+            fails(0xE0, &[], &[block(0, 0, &META)], 0, &before),
+            "not WILL_INIT"
+        );
+    }
+}

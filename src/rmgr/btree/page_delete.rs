@@ -248,3 +248,84 @@ impl fmt::Display for ReusePage {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::page::*;
+    use super::super::testing::{
+        META, block, fails, items, leaf, longs, meta_page, page_of, plain, rebuilt, redone,
+    };
+    use super::*;
+
+    fn half_dead(prev: BlockNumber, next: BlockNumber, top_parent: BlockNumber) -> Page {
+        let opaque = Opaque {
+            prev,
+            next,
+            level: 0,
+            flags: BTP_HALF_DEAD | BTP_LEAF,
+            cycle_id: 0,
+        };
+        rebuilt(opaque, &[top_parent_tuple(top_parent).to_vec()])
+    }
+
+    #[test]
+    fn half_dead_leaf_loses_its_downlink() {
+        assert_eq!(top_parent_tuple(0x1_0002), [1, 0, 2, 0, 0, 0, 8, 0x20]);
+        let main = longs(&[2, 5, 4, 6, u32::MAX]);
+        let blocks = [block(0, 5, &[]).init(), block(1, 9, &[])];
+        let page = redone(0xB0, &main, &blocks, 0, &Page::zeroed());
+        assert!(page == half_dead(4, 6, u32::MAX));
+
+        let before = page_of(leaf(0), &[plain(1, 4, 1), plain(2, 5, 1), plain(3, 6, 9)]);
+        let page = redone(0xB0, &main, &blocks, 1, &before);
+        // The second item keeps its key and offset and leads to where the third led.
+        assert_eq!(items(&page), [plain(1, 4, 1), plain(2, 6, 1)]);
+        assert_eq!(downlink(page.item(2).unwrap()), 6);
+        for poffset in [0, 3, 0xFFFF] {
+            let main = longs(&[poffset, 5, 4, 6, u32::MAX]);
+            assert!(fails(0xB0, &main, &blocks, 1, &before), "{poffset}");
+        }
+    }
+
+    /// Main data of an unlink with left sibling `leftsib`.
+    fn unlink(leftsib: u32, level: u32) -> Vec<u8> {
+        longs(&[leftsib, 6, level, 0, 750, 1, 14, 16, 11])
+    }
+
+    #[test]
+    fn unlinked_page_becomes_a_tombstone() {
+        let blocks = [
+            block(0, 5, &[]).init(),
+            block(1, 4, &[]),
+            block(2, 6, &[]),
+            block(3, 15, &[]).init(),
+            block(4, 0, &META).init(),
+        ];
+        for (level, flags) in [(0, 0x105), (2, 0x104)] {
+            let page = redone(0x80, &unlink(4, level), &blocks, 0, &Page::zeroed());
+            let opaque = Opaque {
+                prev: 4,
+                next: 6,
+                level,
+                flags,
+                cycle_id: 0,
+            };
+            let mut expected = rebuilt(opaque, &[]);
+            expected.bytes_mut()[24..32].copy_from_slice(&[0xEE, 2, 0, 0, 1, 0, 0, 0]);
+            expected.set_lower(32);
+            assert!(page == expected);
+        }
+        let before = page_of(leaf(5), &[plain(9, 0, 1)]);
+        let left = redone(0x80, &unlink(4, 2), &blocks, 1, &before);
+        assert_eq!(Opaque::read(&left).unwrap(), leaf(6));
+        let right = redone(0x80, &unlink(4, 2), &blocks, 2, &before);
+        assert_eq!(Opaque::read(&right).unwrap(), Opaque { prev: 4, ..leaf(5) });
+        let below = redone(0x80, &unlink(4, 2), &blocks, 3, &Page::zeroed());
+        assert!(below == half_dead(14, 16, 11));
+        let meta = redone(0x90, &unlink(4, 2), &blocks, 4, &Page::zeroed());
+        assert!(meta == meta_page());
+        // Only UNLINK_PAGE_META has a metapage, and without a left sibling there is no block 1.
+        assert!(fails(0x80, &unlink(4, 2), &blocks, 4, &Page::zeroed()));
+        assert!(fails(0x80, &unlink(0, 2), &blocks, 1, &before));
+    }
+}

@@ -182,3 +182,174 @@ impl Split {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::page::*;
+    use super::super::testing::{
+        block, fails, leaf, longs, page_of, plain, posting, rebuilt, redone, split_leaf, tid, words,
+    };
+    use super::*;
+    use crate::page::LpFlags;
+
+    /// Main data of a split.
+    fn split(level: u32, first_right: u16, new_item: u16, posting_off: u16) -> Vec<u8> {
+        [
+            longs(&[level]),
+            words(&[first_right, new_item, posting_off]),
+        ]
+        .concat()
+    }
+
+    /// The left page of a leaf split, block 4, with right page 6.
+    #[track_caller]
+    fn left_after(info: u8, main: &[u8], data: &[Vec<u8>], before: &Page) -> Page {
+        let data = data.concat();
+        let blocks = [block(0, 4, &data), block(1, 6, &[]).init()];
+        redone(info, main, &blocks, 0, before)
+    }
+
+    #[test]
+    fn split_left_puts_the_new_item_between_old_ones_or_last() {
+        let mut opaque = leaf(8);
+        opaque.flags |= BTP_HAS_GARBAGE | BTP_SPLIT_END | BTP_ROOT;
+        opaque.cycle_id = 77;
+        let high = plain(9, 0, 1);
+        let old: Vec<_> = (1..=4).map(|k| plain(k, 1, k)).collect();
+        let mut before = page_of(opaque, &[&[high], &old[..]].concat());
+        before
+            .set_item_id(2, before.item_id(2).unwrap().with_flags(LpFlags::Dead))
+            .unwrap();
+        let (new, new_high) = (plain(7, 7, 7), plain(3, 0, 1));
+        let data = [new.clone(), new_high.clone()];
+
+        let page = left_after(0x30, &split(0, 4, 3, 0), &data, &before);
+        let expected = [
+            new_high.clone(),
+            old[0].clone(),
+            new.clone(),
+            old[1].clone(),
+        ];
+        assert!(page == rebuilt(split_leaf(), &expected));
+
+        let page = left_after(0x30, &split(0, 4, 4, 0), &data, &before);
+        let expected = [
+            new_high.clone(),
+            old[0].clone(),
+            old[1].clone(),
+            new.clone(),
+        ];
+        assert!(page == rebuilt(split_leaf(), &expected));
+    }
+
+    #[test]
+    fn split_right_of_the_rightmost_page_adds_a_high_key() {
+        let old: Vec<_> = (1..=4).map(|k| plain(k, 1, k)).collect();
+        let before = page_of(leaf(0), &old);
+        let high = plain(3, 0, 1);
+        let page = left_after(
+            0x40,
+            &split(0, 3, 4, 0),
+            std::slice::from_ref(&high),
+            &before,
+        );
+        let expected = [high, old[0].clone(), old[1].clone()];
+        assert!(page == rebuilt(split_leaf(), &expected));
+    }
+
+    #[test]
+    fn split_repeats_the_split_of_a_posting_list() {
+        let old = posting(2, &[tid(1, 1), tid(1, 3), tid(1, 5)]);
+        let before = page_of(leaf(0), &[plain(1, 1, 1), old, plain(8, 1, 8)]);
+        let (new, high) = (plain(2, 1, 2), plain(7, 0, 1));
+        let swapped = posting(2, &[tid(1, 1), tid(1, 2), tid(1, 3)]);
+        let data = [new, high.clone()];
+
+        // The new item, now with the last TID, follows the posting tuple on the left ...
+        let page = left_after(0x30, &split(0, 3, 3, 1), &data, &before);
+        let expected = [
+            high.clone(),
+            plain(1, 1, 1),
+            swapped.clone(),
+            plain(2, 1, 5),
+        ];
+        assert!(page == rebuilt(split_leaf(), &expected));
+        // ... with old items after it ...
+        let page = left_after(0x30, &split(0, 4, 3, 1), &data, &before);
+        let more = [&expected[..], &[plain(8, 1, 8)]].concat();
+        assert!(page == rebuilt(split_leaf(), &more));
+        // ... or is the first on the right.
+        let page = left_after(0x40, &split(0, 3, 3, 1), &data, &before);
+        assert!(page == rebuilt(split_leaf(), &expected[..3]));
+    }
+
+    #[test]
+    fn split_builds_the_right_page_in_reverse() {
+        let data = [plain(3, 1, 3), plain(2, 1, 2), plain(9, 0, 1)].concat();
+        let blocks = [
+            block(0, 4, &[]),
+            block(1, 6, &data).init(),
+            block(2, 8, &[]),
+        ];
+        let page = redone(0x40, &split(0, 3, 3, 0), &blocks, 1, &Page::zeroed());
+        let opaque = Opaque {
+            prev: 4,
+            next: 8,
+            ..leaf(8)
+        };
+        let expected = [plain(9, 0, 1), plain(2, 1, 2), plain(3, 1, 3)];
+        assert!(page == rebuilt(opaque, &expected));
+
+        let page = redone(0x30, &split(1, 3, 3, 0), &blocks[..2], 1, &Page::zeroed());
+        let opaque = Opaque {
+            prev: 4,
+            next: 0,
+            level: 1,
+            flags: 0,
+            cycle_id: 0,
+        };
+        assert!(page == rebuilt(opaque, &expected));
+    }
+
+    #[test]
+    fn split_relinks_the_old_sibling_and_finishes_the_split_below() {
+        let mut opaque = leaf(0);
+        opaque.flags |= BTP_INCOMPLETE_SPLIT;
+        let before = page_of(opaque, &[]);
+        let blocks = [
+            block(0, 4, &[]),
+            block(1, 6, &[]).init(),
+            block(2, 8, &[]),
+            block(3, 5, &[]),
+        ];
+        let page = redone(0x30, &split(1, 3, 3, 0), &blocks, 2, &before);
+        assert_eq!(Opaque::read(&page).unwrap(), Opaque { prev: 6, ..opaque });
+        let page = redone(0x30, &split(1, 3, 3, 0), &blocks, 3, &before);
+        assert_eq!(Opaque::read(&page).unwrap(), leaf(0));
+        assert!(fails(0x30, &split(0, 3, 3, 0), &blocks, 3, &before));
+    }
+
+    #[test]
+    fn split_with_contradicting_data_is_an_error() {
+        let before = page_of(leaf(0), &[plain(1, 1, 1), plain(2, 1, 2)]);
+        let data = [plain(5, 5, 5), plain(2, 0, 1)].concat();
+        let right = block(1, 6, &[]).init();
+        let check = |info, main: &[u8], data: &[u8]| {
+            fails(info, main, &[block(0, 4, data), right], 0, &before)
+        };
+        assert!(!check(0x30, &split(0, 3, 3, 0), &data));
+        assert!(check(0x40, &split(0, 3, 3, 0), &data), "left over");
+        assert!(check(0x30, &split(0, 4, 3, 0), &data), "beyond the page");
+        assert!(check(0x30, &split(0, 3, 3, 1), &data), "not a posting list");
+        for len in 0..data.len() {
+            assert!(check(0x30, &split(0, 3, 3, 0), &data[..len]), "{len}");
+        }
+        assert!(fails(
+            0x30,
+            &split(0, 3, 3, 0),
+            &[block(0, 4, &data)],
+            0,
+            &before
+        ));
+    }
+}
