@@ -456,8 +456,10 @@ impl Page {
             self.set_upper(new_upper as u16);
             for other in 1..=max {
                 let id = ItemId(self.u32_at(slot(other)));
-                if !id.is_empty() && usize::from(id.offset()) <= start {
-                    let shifted = usize::from(id.offset()) + old_aligned - new_aligned;
+                let at = usize::from(id.offset());
+                if !id.is_empty() && at <= start {
+                    // A corrupt pointer into the header wraps, as it does in C.
+                    let shifted = (at + old_aligned).wrapping_sub(new_aligned) & 0x7FFF;
                     self.put_u32(slot(other), id.with_offset(shifted as u16).0);
                 }
             }

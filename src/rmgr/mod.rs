@@ -7,6 +7,7 @@
 //! stamps the LSN and writes.
 
 mod change;
+mod mask;
 mod table;
 mod touch;
 

@@ -117,6 +117,7 @@ macro_rules! unsupported {
 /// All resource managers, by id.
 pub static RMGRS: [Rmgr; 22] = [
     Rmgr {
+        touches: xlog::touches,
         redo: xlog::redo,
         ..no_pages!("XLOG", xlog)
     },
