@@ -7,6 +7,7 @@
 //! stamps the LSN and writes.
 
 mod change;
+mod fields;
 mod table;
 mod touch;
 
@@ -19,12 +20,16 @@ mod logical_message;
 mod btree;
 mod multixact;
 mod relmap;
+mod replication_origin;
 mod sequence;
 mod standby;
 mod storage;
 mod tablespace;
 mod transaction;
 mod xlog;
+
+#[cfg(test)]
+mod testing;
 
 use std::borrow::Cow;
 

@@ -7,6 +7,7 @@ mod cursor;
 mod ids;
 mod lsn;
 mod rel;
+mod timestamp;
 mod xid;
 
 pub use checkpoint::CheckPoint;
@@ -17,6 +18,7 @@ pub use rel::{
     BlockNumber, BlockTag, DEFAULT_TABLESPACE, ForkNumber, GLOBAL_TABLESPACE, INVALID_BLOCK,
     OffsetNumber, RelFileLocator,
 };
+pub use timestamp::TimestampTz;
 pub use xid::{FullTransactionId, TransactionId};
 
 /// Bytes in a block of a relation, an SLRU page and a WAL page (`BLCKSZ`, `XLOG_BLCKSZ`).
