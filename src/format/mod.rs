@@ -4,11 +4,14 @@
 //! cross-checked with the control file. Code elsewhere asks for a fact, never for a number:
 //! outside this folder [`PgVersion`] appears in messages and tests only.
 
+mod relpath;
 mod v15;
 
 use std::fmt;
 
 use crate::types::RmgrId;
+
+pub use relpath::RelationPath;
 
 /// A PostgreSQL major version, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

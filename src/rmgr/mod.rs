@@ -7,6 +7,7 @@
 //! stamps the LSN and writes.
 
 mod change;
+mod fields;
 mod mask;
 mod table;
 mod touch;
@@ -20,6 +21,7 @@ mod logical_message;
 mod btree;
 mod multixact;
 mod relmap;
+mod replication_origin;
 mod sequence;
 mod standby;
 mod storage;
@@ -29,6 +31,8 @@ mod xlog;
 
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod testing_changes;
 
 use std::borrow::Cow;
 

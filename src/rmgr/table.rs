@@ -2,8 +2,8 @@
 
 use super::{
     Change, Effect, PageState, RedoSettings, RmgrError, Touch, Touches, btree, clog, commit_ts,
-    dbase, explicit_touches, heap, heap2, logical_message, multixact, relmap, sequence, standby,
-    storage, tablespace, transaction, xlog,
+    dbase, explicit_touches, heap, heap2, logical_message, multixact, relmap, replication_origin,
+    sequence, standby, storage, tablespace, transaction, xlog,
 };
 use crate::decode::Record;
 use crate::page::Page;
@@ -139,7 +139,7 @@ pub static RMGRS: [Rmgr; 22] = [
     unsupported!("SPGist"),
     unsupported!("BRIN"),
     no_pages!("CommitTs", commit_ts),
-    unsupported!("ReplicationOrigin"),
+    no_pages!("ReplicationOrigin", replication_origin),
     unsupported!("Generic"),
     no_pages!("LogicalMessage", logical_message),
 ];
