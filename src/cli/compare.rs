@@ -3,7 +3,6 @@
 
 use std::cmp::Ordering;
 use std::io::Write;
-use std::path::Path;
 
 use jiff::tz::TimeZone;
 
@@ -26,8 +25,7 @@ const CLOCK_LINES: [&str; 2] = ["pg_control last modified", "Time of latest chec
 
 /// Compares.
 pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Exit, CliError> {
-    let walk = |root: &Path| io::walk(root).map_err(|(path, e)| CliError::read(&path, &e));
-    let (a, b) = (walk(&args.a)?, walk(&args.b)?);
+    let (a, b) = (io::walk(&args.a)?, io::walk(&args.b)?);
     // The format only names the version directory of tablespaces; one good side is enough.
     let format = control::read(&args.a)
         .or_else(|_| control::read(&args.b))?
@@ -223,10 +221,7 @@ impl Comparison<'_> {
     /// Field by field, under pg_controldata's labels. A side that does not parse is compared by
     /// its bytes.
     fn control(&mut self, a: &Entry, b: &Entry) -> Result<bool, CliError> {
-        let read = |entry: &Entry| {
-            let bytes = io::read_file(&entry.path).map_err(|e| CliError::read(&entry.path, &e))?;
-            Ok::<_, CliError>(ControlFile::parse(&bytes))
-        };
+        let read = |entry: &Entry| io::read_file(&entry.path).map(|b| ControlFile::parse(&b));
         let (x, y) = match (read(a)?, read(b)?) {
             (Ok(x), Ok(y)) => (x, y),
             (x, y) => {
@@ -285,18 +280,12 @@ fn for_each_chunk(
     b: &Entry,
     mut visit: impl FnMut(u64, &[u8], &[u8]) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
-    let open =
-        |entry: &Entry| Chunks::open(&entry.path).map_err(|e| CliError::read(&entry.path, &e));
-    let (mut a_chunks, mut b_chunks) = (open(a)?, open(b)?);
+    let (mut a_chunks, mut b_chunks) = (Chunks::open(&a.path)?, Chunks::open(&b.path)?);
     let (mut x, mut y) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
     let mut at = 0;
     loop {
-        let n = a_chunks
-            .fill(&mut x)
-            .map_err(|e| CliError::read(&a.path, &e))?;
-        let m = b_chunks
-            .fill(&mut y)
-            .map_err(|e| CliError::read(&b.path, &e))?;
+        let n = a_chunks.fill(&mut x)?;
+        let m = b_chunks.fill(&mut y)?;
         let both = n.min(m);
         visit(at, &x[..both], &y[..both])?;
         if both < CHUNK_BYTES {

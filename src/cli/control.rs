@@ -30,7 +30,7 @@ pub(super) fn run(args: &ControlArgs, out: &mut dyn Write) -> Result<Exit, CliEr
 /// Reads and checks the control file of a data directory.
 pub(super) fn read(directory: &Path) -> Result<ControlFile, CliError> {
     let path = directory.join(CONTROL_FILE_PATH);
-    let bytes = io::read_file(&path).map_err(|error| CliError::read(&path, &error))?;
+    let bytes = io::read_file(&path)?;
     ControlFile::parse(&bytes).map_err(|error| CliError::contents(&path, error))
 }
 

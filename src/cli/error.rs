@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::Exit;
+use crate::sys::SysError;
 
 /// Why a command ends early.
 #[derive(Debug)]
@@ -40,11 +41,6 @@ impl CliError {
             hint: Some(hint.into()),
             exit: Exit::Usage,
         })
-    }
-
-    /// A file or directory that could not be read.
-    pub(super) fn read(path: &Path, error: &io::Error) -> CliError {
-        CliError::new(format!("could not read \"{}\": {error}", path.display()))
     }
 
     /// A file that could be read and makes no sense.
@@ -84,7 +80,13 @@ impl CliError {
     }
 }
 
-/// Commands use `?` on writes to standard output only; reads name their file.
+impl From<SysError> for CliError {
+    fn from(error: SysError) -> CliError {
+        CliError::new(error.to_string())
+    }
+}
+
+/// The only bare I/O errors of a command are those of writes to standard output.
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> CliError {
         CliError::Output(error)

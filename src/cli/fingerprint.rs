@@ -22,7 +22,7 @@ pub(super) fn run(args: &FingerprintArgs, out: &mut dyn Write) -> Result<Exit, C
         .resolve()
         .ok_or_else(CliError::no_data_directory)?;
     let format = control::read(&directory)?.format;
-    let entries = io::walk(&directory).map_err(|(path, e)| CliError::read(&path, &e))?;
+    let entries = io::walk(&directory)?;
     let mut buffer = vec![0; CHUNK_BYTES];
     for entry in &entries {
         let determined = is_determined(classify(&entry.name, format));
@@ -52,12 +52,11 @@ fn is_determined(kind: FileKind) -> bool {
 
 /// CRC-32 and length in bytes.
 fn checksum(entry: &Entry, buffer: &mut [u8]) -> Result<(u32, u64), CliError> {
-    let failed = |error| CliError::read(&entry.path, &error);
-    let mut chunks = Chunks::open(&entry.path).map_err(failed)?;
+    let mut chunks = Chunks::open(&entry.path)?;
     let mut hasher = crc32fast::Hasher::new();
     let mut total = 0;
     loop {
-        let n = chunks.fill(buffer).map_err(failed)?;
+        let n = chunks.fill(buffer)?;
         hasher.update(&buffer[..n]);
         total += n as u64;
         if n < buffer.len() {

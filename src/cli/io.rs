@@ -1,9 +1,12 @@
-//! What the commands ask of the file system: whole files, chunks of files, and the tree below a
-//! data directory. Everything is read only.
+//! What the commands that only read ask of the file system: whole files, files in chunks, and
+//! the tree below a data directory.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+use crate::sys::{File, FileKind, Kernel, SysResult, found};
+
+/// No file that is read whole is longer: control files and tables of counters.
+const WHOLE_FILE_BYTES: u64 = 64 << 20;
 
 /// A file or directory below a data directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,49 +31,44 @@ pub(super) enum Node {
 }
 
 /// The whole file.
-pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    fs::read(path)
+pub(super) fn read_file(path: &Path) -> SysResult<Vec<u8>> {
+    Kernel::new().read_file(path, WHOLE_FILE_BYTES)
 }
 
 /// Reads a file front to back.
 #[derive(Debug)]
-pub(super) struct Chunks(File);
+pub(super) struct Chunks {
+    file: File,
+    at: u64,
+}
 
 impl Chunks {
     /// Opens `path`.
-    pub(super) fn open(path: &Path) -> io::Result<Chunks> {
-        File::open(path).map(Chunks)
+    pub(super) fn open(path: &Path) -> SysResult<Chunks> {
+        let file = Kernel::new().open_read(path)?;
+        Ok(Chunks { file, at: 0 })
     }
 
     /// Fills `buffer`; only the end of the file makes it less than full. Returns the bytes read.
-    pub(super) fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match self.0.read(&mut buffer[filled..]) {
-                Ok(0) => break,
-                Ok(n) => filled += n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(filled)
+    pub(super) fn fill(&mut self, buffer: &mut [u8]) -> SysResult<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
     }
 }
 
 /// Everything below `root`, sorted by name. Links to directories are followed in the two places
-/// where PostgreSQL makes them, pg_wal and pg_tblspc, so that no loop can arise. On an error the
-/// path at fault comes with it.
-pub(super) fn walk(root: &Path) -> Result<Vec<Entry>, (PathBuf, io::Error)> {
+/// where PostgreSQL makes them, pg_wal and pg_tblspc, so that no loop can arise.
+pub(super) fn walk(root: &Path) -> SysResult<Vec<Entry>> {
+    let kernel = Kernel::new();
     let mut entries = Vec::new();
     let mut pending = vec![(String::new(), root.to_owned())];
     while let Some((prefix, directory)) = pending.pop() {
-        let at = |error| (directory.clone(), error);
-        for child in fs::read_dir(&directory).map_err(at)? {
-            let child = child.map_err(at)?;
-            let name = format!("{prefix}{}", child.file_name().to_string_lossy());
-            let path = child.path();
-            let linked = child.file_type().map_err(at)?.is_symlink();
-            let node = node_at(&path).map_err(|error| (path.clone(), error))?;
+        for child in kernel.read_dir(&directory)? {
+            let name = format!("{prefix}{}", child.name.to_string_lossy());
+            let path = directory.join(&child.name);
+            let node = node_at(&kernel, &path)?;
+            let linked = child.kind == FileKind::Symlink;
             if node == Node::Directory && (!linked || may_be_link(&name)) {
                 pending.push((format!("{name}/"), path.clone()));
             }
@@ -81,14 +79,13 @@ pub(super) fn walk(root: &Path) -> Result<Vec<Entry>, (PathBuf, io::Error)> {
     Ok(entries)
 }
 
-fn node_at(path: &Path) -> io::Result<Node> {
-    match fs::metadata(path) {
-        Ok(meta) if meta.is_file() => Ok(Node::File(meta.len())),
-        Ok(meta) if meta.is_dir() => Ok(Node::Directory),
-        Ok(_) => Ok(Node::Special),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Node::Special),
-        Err(error) => Err(error),
-    }
+fn node_at(kernel: &Kernel, path: &Path) -> SysResult<Node> {
+    let meta = found(kernel.metadata(path))?;
+    Ok(match meta.map(|meta| (meta.kind, meta.bytes)) {
+        Some((FileKind::Regular, bytes)) => Node::File(bytes),
+        Some((FileKind::Directory, _)) => Node::Directory,
+        _ => Node::Special,
+    })
 }
 
 fn may_be_link(name: &str) -> bool {
@@ -98,6 +95,7 @@ fn may_be_link(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 use jiff::ZonedDateTime;
 
+use crate::sys::pid;
+
 /// What stands before the message (`error_severity`, `src/backend/utils/error/elog.c`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
@@ -36,7 +38,7 @@ impl Severity {
 pub fn log(severity: Severity, message: &str) {
     eprint!(
         "{}",
-        format_line(&ZonedDateTime::now(), std::process::id(), severity, message)
+        format_line(&ZonedDateTime::now(), pid(), severity, message)
     );
 }
 

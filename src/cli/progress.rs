@@ -1,10 +1,11 @@
 //! How far redo has come: one line redrawn on a terminal, log lines otherwise.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use super::args::ProgressMode;
 use super::log::{Severity, log};
+use crate::sys::is_terminal;
 use crate::types::Lsn;
 
 /// `log_startup_progress_interval`: a log file gets at most this many lines.
@@ -41,7 +42,7 @@ impl Progress {
             ProgressMode::None => Style::Silent,
             ProgressMode::Bar => Style::Bar,
             ProgressMode::Lines => Style::Lines,
-            ProgressMode::Auto if std::io::stderr().is_terminal() => Style::Bar,
+            ProgressMode::Auto if is_terminal() => Style::Bar,
             ProgressMode::Auto => Style::Lines,
         };
         Progress {

@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::args::StraceCompareArgs;
 use super::error::CliError;
 use super::{Exit, io};
+use crate::sys::CallStats;
 
 /// One system call of one run.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,17 @@ pub struct Row {
     pub errors: u64,
     /// Time spent in it, in seconds.
     pub seconds: f64,
+}
+
+impl From<CallStats> for Row {
+    fn from(stats: CallStats) -> Row {
+        Row {
+            name: stats.name.to_owned(),
+            calls: stats.calls,
+            errors: stats.errors,
+            seconds: stats.seconds,
+        }
+    }
 }
 
 /// A file that is neither an output of `strace -c` nor our counters.
@@ -53,7 +65,7 @@ enum ParseError {
 pub(super) fn run(args: &StraceCompareArgs, out: &mut dyn Write) -> Result<Exit, CliError> {
     let mut runs = Vec::new();
     for path in &args.files {
-        let bytes = io::read_file(path).map_err(|error| CliError::read(path, &error))?;
+        let bytes = io::read_file(path)?;
         let text = String::from_utf8_lossy(&bytes);
         let rows = parse(&text).map_err(|error| CliError::contents(path, error))?;
         runs.push((short_name(path), rows));
