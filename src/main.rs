@@ -1,3 +1,7 @@
 //! The `pgredo` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pgredo::cli::main()
+}

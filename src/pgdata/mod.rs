@@ -2,6 +2,7 @@
 //! nor WAL.
 
 pub mod control;
+pub mod filename;
 
 use std::path::{Path, PathBuf};
 
