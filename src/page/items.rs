@@ -649,6 +649,15 @@ mod tests {
     }
 
     #[test]
+    fn overwriting_survives_a_corrupt_neighbour() {
+        let mut page = index_page(2);
+        page.set_item_id(2, ItemId::normal(0, 8)).unwrap();
+        page.index_tuple_overwrite(1, &[9; 24]).unwrap();
+        assert_eq!(page.item(1).unwrap(), &[9; 24]);
+        assert_eq!(page.item_id(2), Ok(ItemId::normal(0x7FF8, 8)));
+    }
+
+    #[test]
     fn overwriting_shifts_the_tuples_below() {
         let mut page = index_page(3);
         let id = page.item_id(2).unwrap().with_flags(LpFlags::Dead);

@@ -107,7 +107,7 @@ pub(super) fn mask(page: &mut Page, _block: BlockNumber) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rmgr::btree::testing::{block, record, redo_block};
+    use crate::rmgr::btree::testing::{block, record, redo_block, redo_block_in};
     use crate::types::Lsn;
 
     const MAIN: [u8; 20] = [
@@ -126,6 +126,17 @@ mod tests {
         expected.bytes_mut()[8176..8184].copy_from_slice(&MAIN[12..]);
         expected.bytes_mut()[8184..8186].copy_from_slice(&[0x17, 0x17]);
         assert!(page == expected);
+    }
+
+    #[test]
+    fn a_page_that_has_the_change_is_left_alone() {
+        let record = record("Sequence", 0x00, &MAIN, &[block(0, 0, &[]).init()]);
+        for state in [PageState::Done, PageState::Restored] {
+            let mut page = Page::zeroed();
+            let effect = redo_block_in(state, &record, 0, &mut page);
+            assert_eq!(effect, Ok(Effect::none()));
+            assert!(page == Page::zeroed());
+        }
     }
 
     #[test]
