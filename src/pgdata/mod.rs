@@ -1,8 +1,16 @@
 //! The data directory: where things are, and the files in it that are neither pages of relations
 //! nor WAL.
 
+pub mod cleanup;
 pub mod control;
+mod databases;
 pub mod filename;
+pub mod lockfile;
+pub mod origins;
+pub mod reinit;
+pub mod relmap;
+pub mod slots;
+pub mod twophase;
 
 use std::path::{Path, PathBuf};
 

@@ -24,7 +24,9 @@ pub use dir::{DirEntry, FileKind, Metadata, found};
 pub use file::{Create, File};
 pub use map::Map;
 pub use owner::{AsOwner, Ownership};
-pub use process::{install_interrupt_handler, interrupted, is_terminal, pid, pid_is_alive};
+pub use process::{
+    install_interrupt_handler, interrupted, is_terminal, parent_pid, pid, pid_is_alive,
+};
 
 use counters::Counters;
 

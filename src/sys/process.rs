@@ -14,6 +14,11 @@ pub fn pid() -> u32 {
     std::process::id()
 }
 
+/// The process that started this one.
+pub fn parent_pid() -> u32 {
+    std::os::unix::process::parent_id()
+}
+
 /// True if a process of that number exists, whoever owns it.
 pub fn pid_is_alive(pid: i32) -> bool {
     !matches!(signal::kill(Pid::from_raw(pid), None), Err(Errno::ESRCH))
