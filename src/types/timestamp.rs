@@ -74,6 +74,10 @@ mod tests {
     #[test]
     fn in_the_zone_with_its_abbreviation() {
         assert_eq!(text(0, "UTC0"), "2000-01-01 00:00:00.000000 UTC");
+        assert_eq!(
+            text(849_396_709_730_396, "UTC0"),
+            "2026-11-30 23:31:49.730396 UTC"
+        );
         assert_eq!(text(1_500_000, "CET-1"), "2000-01-01 01:00:01.500000 CET");
         let summer = "CET-1CEST,M3.5.0,M10.5.0/3";
         assert_eq!(

@@ -225,3 +225,246 @@ impl<'w> Completion<'w> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::testing::{abuse, changes, hex, record, text};
+    use crate::types::{Lsn, RepOriginId};
+
+    const TRANSACTION: u8 = 1;
+
+    fn relation(rel: u32) -> RelFileLocator {
+        RelFileLocator {
+            spc: Oid(1663),
+            db: Oid(5),
+            rel: Oid(rel),
+        }
+    }
+
+    fn status(xid: u32, subxids: &[u8], status: XidStatus) -> Change<'_> {
+        Change::XidStatus {
+            xid: TransactionId(xid),
+            subxids: XidList::new(subxids).unwrap(),
+            status,
+        }
+    }
+
+    fn timestamp(xid: u32, subxids: &[u8], time: i64, origin: u16) -> Change<'_> {
+        Change::CommitTimestamp(CommitTimestamp {
+            xid: TransactionId(xid),
+            subxids: XidList::new(subxids).unwrap(),
+            time,
+            origin: RepOriginId(origin),
+        })
+    }
+
+    fn advance(remote_lsn: u64) -> Change<'static> {
+        Change::AdvanceOrigin {
+            origin: RepOriginId(1),
+            remote_lsn: Lsn(remote_lsn),
+            force: false,
+        }
+    }
+
+    #[test]
+    fn a_commit_of_nothing_but_a_time() {
+        let data = hex("5C28289585040300");
+        let r = record(TRANSACTION, 0x00, &data);
+        let time = TimestampTz(849_396_709_730_396);
+        assert_eq!(text(&r), format!("COMMIT {time}"));
+        let expected = [
+            timestamp(700, &[], time.0, 0),
+            status(700, &[], XidStatus::Committed),
+        ];
+        assert_eq!(changes(&r).unwrap(), expected);
+        abuse(TRANSACTION, 0x00, &data, 8);
+    }
+
+    #[test]
+    fn a_replicated_commit_takes_time_and_position_from_its_origin() {
+        let data = hex(
+            "4DE1309585040300 23000000 05000000 7F060000 01000000 F3020000 \
+             AB00000001000000 E615EF361E3E0200",
+        );
+        let mut r = record(TRANSACTION, 0x80, &data);
+        r.origin = RepOriginId(1);
+        let time = TimestampTz(849_396_710_302_029);
+        let origin_time = TimestampTz(631_249_445_000_678);
+        assert_eq!(
+            text(&r),
+            format!("COMMIT {time}; subxacts: 755; origin: node 1, lsn 1/AB, at {origin_time}")
+        );
+        let subxids = &data[24..28];
+        let expected = [
+            timestamp(700, subxids, origin_time.0, 1),
+            status(700, subxids, XidStatus::Committed),
+            advance(0x1_0000_00AB),
+        ];
+        assert_eq!(changes(&r).unwrap(), expected);
+        abuse(TRANSACTION, 0x80, &data, data.len());
+    }
+
+    #[test]
+    fn an_abort_drops_what_it_created() {
+        let data = hex(
+            "11BF2D9585040300 44010000 01000000 7F060000050000000A400000 \
+             01000000 02000000050000000A400000",
+        );
+        let r = record(TRANSACTION, 0xA1, &data);
+        let time = TimestampTz(849_396_710_096_657);
+        assert_eq!(
+            text(&r),
+            format!("ABORT {time}; rels: base/5/16394; dropped stats: 2/5/16394")
+        );
+        let locator = relation(16394);
+        let expected = [
+            status(700, &[], XidStatus::Aborted),
+            Change::DropRelation { locator },
+        ];
+        assert_eq!(changes(&r).unwrap(), expected);
+        abuse(TRANSACTION, 0xA1, &data, data.len());
+    }
+
+    #[test]
+    fn an_end_of_a_prepared_transaction_names_it() {
+        let data = hex(
+            "53E5309585040300 F1000000 05000000 7F060000 F4020000 6F6700 \
+             AE00000001000000 C0970D371E3E0200",
+        );
+        let mut r = record(TRANSACTION, 0xB0, &data);
+        r.xid = TransactionId::INVALID;
+        r.origin = RepOriginId(1);
+        let time = TimestampTz(849_396_710_303_059);
+        let origin_time = TimestampTz(631_249_447_000_000);
+        assert_eq!(
+            text(&r),
+            format!("COMMIT_PREPARED 756: {time}; origin: node 1, lsn 1/AE, at {origin_time}")
+        );
+        let xid = TransactionId(756);
+        let expected = [
+            timestamp(756, &[], origin_time.0, 1),
+            status(756, &[], XidStatus::Committed),
+            advance(0x1_0000_00AE),
+            Change::FinishPrepared { xid },
+        ];
+        assert_eq!(changes(&r).unwrap(), expected);
+        abuse(TRANSACTION, 0xB0, &data, data.len());
+
+        r.info = 0xC0;
+        assert_eq!(
+            text(&r),
+            format!("ABORT_PREPARED 756: {time}; origin: node 1, lsn 1/AE, at {origin_time}")
+        );
+        let expected = [
+            status(756, &[], XidStatus::Aborted),
+            advance(0x1_0000_00AE),
+            Change::FinishPrepared { xid },
+        ];
+        assert_eq!(changes(&r).unwrap(), expected);
+    }
+
+    /// Every part of a commit, and every flag.
+    const EVERYTHING: &str = "
+        0000000000000000 FFFFFFFF 05000000 7F060000
+        02000000 BD020000 BE020000
+        02000000 7F060000050000000A400000 7F060000050000000B400000
+        01000000 02000000050000000A400000
+        01000000 FE000000 05000000 0A400000 00000000
+        F1020000 6769642D3100
+        AB00000001000000 40420F0000000000";
+
+    #[test]
+    fn everything_in_the_servers_order() {
+        let data = hex(EVERYTHING);
+        let mut r = record(TRANSACTION, 0xB0, &data);
+        r.origin = RepOriginId(1);
+        let (time, origin_time) = (TimestampTz(0), TimestampTz(1_000_000));
+        assert_eq!(
+            text(&r),
+            format!(
+                "COMMIT_PREPARED 753: {time}; rels: base/5/16394 base/5/16395; subxacts: 701 \
+                 702; dropped stats: 2/5/16394; relcache init file inval dbid 5 tsid 1663; inval \
+                 msgs: relcache 16394; apply_feedback; sync; origin: node 1, lsn 1/AB, at \
+                 {origin_time}"
+            )
+        );
+        let subxids = &data[24..32];
+        let expected = [
+            timestamp(753, subxids, 1_000_000, 1),
+            status(753, subxids, XidStatus::Committed),
+            Change::RelcacheInitFile {
+                db: Oid(5),
+                spc: Oid(1663),
+            },
+            advance(0x1_0000_00AB),
+            Change::DropRelation {
+                locator: relation(16394),
+            },
+            Change::DropRelation {
+                locator: relation(16395),
+            },
+            Change::FinishPrepared {
+                xid: TransactionId(753),
+            },
+        ];
+        assert_eq!(changes(&r).unwrap(), expected);
+        abuse(TRANSACTION, 0xB0, &data, data.len());
+    }
+
+    #[test]
+    fn an_abort_prints_its_origin_before_its_stats() {
+        let data = hex(
+            "0000000000000000 20010000 01000000 02000000050000000A400000 \
+             AB00000001000000 40420F0000000000",
+        );
+        let mut r = record(TRANSACTION, 0xA0, &data);
+        r.origin = RepOriginId(1);
+        let (time, origin_time) = (TimestampTz(0), TimestampTz(1_000_000));
+        assert_eq!(
+            text(&r),
+            format!(
+                "ABORT {time}; origin: node 1, lsn 1/AB, at {origin_time}; dropped stats: \
+                 2/5/16394"
+            )
+        );
+    }
+
+    #[test]
+    fn an_abort_has_no_messages_whatever_its_flags_say() {
+        let data = hex("0000000000000000 18000000 F1020000");
+        let r = record(TRANSACTION, 0xC0, &data);
+        assert_eq!(text(&r), format!("ABORT_PREPARED 753: {}", TimestampTz(0)));
+    }
+
+    #[test]
+    fn flags_count_only_with_the_bit_that_announces_them() {
+        let data = hex(EVERYTHING);
+        let expected = [
+            timestamp(700, &[], 0, 0),
+            status(700, &[], XidStatus::Committed),
+        ];
+        assert_eq!(
+            changes(&record(TRANSACTION, 0x00, &data)).unwrap(),
+            expected
+        );
+    }
+
+    #[test]
+    fn ends_of_no_transaction_and_negative_counts_are_errors() {
+        let data = hex("5C28289585040300 00000000");
+        let mut r = record(TRANSACTION, 0x80, &data);
+        r.xid = TransactionId::INVALID;
+        assert!(changes(&r).is_err());
+        assert!(changes(&record(TRANSACTION, 0xB0, &data)).is_err());
+        for part in ["02000000", "04000000", "08000000", "00010000"] {
+            let data = hex(&format!(
+                "5C28289585040300 {part} FFFFFFFF 0000000000000000"
+            ));
+            assert!(
+                changes(&record(TRANSACTION, 0x80, &data)).is_err(),
+                "{part}"
+            );
+        }
+    }
+}

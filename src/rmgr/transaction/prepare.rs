@@ -185,3 +185,158 @@ fn read_gid<'w>(c: &mut Cursor<'w>, gid_bytes: u16) -> Result<&'w [u8], RmgrErro
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rmgr::testing::{abuse, changes, hex, record, text};
+    use crate::types::Lsn;
+
+    const TRANSACTION: u8 = 1;
+    const PREPARE: u8 = 0x10;
+
+    /// As a server wrote it: two locks and the counters of one table.
+    const REPLICATED: &str = "
+        3445F957 DC000000 F4020000 05000000 C5E1309585040300 0A000000
+        00000000 00000000 00000000 00000000 00000000 00000000 00 00 0300
+        AC00000001000000 60B4F6361E3E0200 6F67000000000000
+        14000000 01 56 0000 F4020000000000000000000000000501 0700000000000000
+        14000000 01 7F 0000 05000000004000000000000000000001 0300000005000000
+        38000000 02 00 0000 01000000
+        0000000000000000000000000000000000000000000000000000000000000000
+        0000000000000000000000000000000000400000
+        00000000 00 00 0000";
+
+    /// Every part once, with the padding after those of 4 and 12 bytes.
+    const EVERYTHING: &str = "
+        3445F957 DC000000 F1020000 05000000 0000000000000000 0A000000
+        01000000 01000000 01000000 01000000 02000000 01000000 01 00 0600
+        0000000000000000 0000000000000000 6769642D31000000
+        BD020000 00000000
+        7F060000050000000A400000 00000000
+        7F060000050000000B400000 00000000
+        02000000050000000A400000 00000000
+        02000000050000000B400000 02000000050000000C400000
+        FE000000 05000000 0A400000 00000000
+        04000000 03 00 0000 01000000 00000000
+        00000000 00 00 0000";
+
+    /// The bytes, with the length in the header made true.
+    fn prepare(digits: &str) -> Vec<u8> {
+        let mut data = hex(digits);
+        let total_len = data.len() + CRC_BYTES;
+        data[4..8].copy_from_slice(&(total_len as u32).to_le_bytes());
+        data
+    }
+
+    #[test]
+    fn a_replicated_transaction() {
+        let data = hex(REPLICATED);
+        let mut r = record(TRANSACTION, PREPARE, &data);
+        r.origin = RepOriginId(1);
+        let time = TimestampTz(849_396_710_302_149);
+        let origin_time = TimestampTz(631_249_445_500_000);
+        assert_eq!(
+            text(&r),
+            format!("PREPARE gid og: {time}; origin: node 1, lsn 1/AC, at {origin_time}")
+        );
+        let expected = [
+            Change::Prepare {
+                xid: TransactionId(756),
+                data: &data,
+            },
+            Change::AdvanceOrigin {
+                origin: RepOriginId(1),
+                remote_lsn: Lsn(0x1_0000_00AC),
+                force: false,
+            },
+        ];
+        assert_eq!(changes(&r).unwrap(), expected);
+
+        r.origin = RepOriginId(0);
+        assert_eq!(text(&r), format!("PREPARE gid og: {time}"));
+        assert_eq!(changes(&r).unwrap(), expected[..1]);
+        abuse(TRANSACTION, PREPARE, &data, data.len());
+    }
+
+    #[test]
+    fn every_part() {
+        let data = prepare(EVERYTHING);
+        let r = record(TRANSACTION, PREPARE, &data);
+        assert_eq!(
+            text(&r),
+            format!(
+                "PREPARE gid gid-1: {}; rels(commit): base/5/16394; rels(abort): base/5/16395; \
+                 commit dropped stats: 2/5/16394; abort dropped stats: 2/5/16395 2/5/16396; \
+                 subxacts: 701; relcache init file inval dbid 5 tsid 0; inval msgs: relcache \
+                 16394",
+                TimestampTz(0)
+            )
+        );
+        let xid = TransactionId(753);
+        let expected = [Change::Prepare { xid, data: &data }];
+        assert_eq!(changes(&r).unwrap(), expected);
+        abuse(TRANSACTION, PREPARE, &data, data.len());
+    }
+
+    #[test]
+    fn data_cut_anywhere_are_not_written_even_if_the_length_agrees() {
+        let whole = prepare(EVERYTHING);
+        for len in 8..whole.len() {
+            let mut data = whole[..len].to_vec();
+            data[4..8].copy_from_slice(&((len + CRC_BYTES) as u32).to_le_bytes());
+            assert!(
+                changes(&record(TRANSACTION, PREPARE, &data)).is_err(),
+                "{len}"
+            );
+        }
+    }
+
+    #[test]
+    fn headers_that_could_not_be_read_back_are_errors() {
+        // Offset and value of one byte: magic, length, transaction, counts, identifier.
+        for (at, value) in [
+            (0, 0x35),
+            (4, 0xDB),
+            (31, 0x80),
+            (35, 0x7F),
+            (39, 0xFF),
+            (43, 0xFF),
+            (47, 0xFF),
+            (51, 0xFF),
+            (54, 0x00),
+            (54, 0x05),
+            (54, 0x07),
+            (54, 0xC9),
+        ] {
+            let mut data = prepare(EVERYTHING);
+            data[at] = value;
+            let r = record(TRANSACTION, PREPARE, &data);
+            assert!(changes(&r).is_err(), "{value} at {at}");
+        }
+        let mut data = prepare(EVERYTHING);
+        data[8..12].fill(0);
+        assert!(changes(&record(TRANSACTION, PREPARE, &data)).is_err());
+    }
+
+    #[test]
+    fn records_that_run_out_of_the_file_are_errors() {
+        let records = prepare(EVERYTHING).len() - 24;
+        // Offset from the first record, and a value: length, resource manager, end.
+        for (at, value) in [
+            (0, 0x20),
+            (3, 0xFF),
+            (4, 0x05),
+            (4, 0x00),
+            (16, 0x01),
+            (20, 0x01),
+        ] {
+            let mut data = prepare(EVERYTHING);
+            data[records + at] = value;
+            let r = record(TRANSACTION, PREPARE, &data);
+            assert!(changes(&r).is_err(), "{value} at {at}");
+        }
+        let beyond = prepare(&format!("{EVERYTHING} 0000000000000000"));
+        assert!(changes(&record(TRANSACTION, PREPARE, &beyond)).is_err());
+    }
+}
