@@ -136,6 +136,8 @@ pub struct Record<'w> {
     pub lsn: Lsn,
     /// Where the next one may start (`EndRecPtr`): what redo stores as the LSN of pages.
     pub end_lsn: Lsn,
+    /// The unfinished record that this one follows; 0 usually.
+    pub overwritten: Lsn,
     /// `xl_prev`.
     pub prev: Lsn,
     /// `xl_tot_len`, in bytes.
@@ -174,6 +176,7 @@ impl<'w> Record<'w> {
         let mut record = Record {
             lsn: raw.lsn,
             end_lsn: raw.end_lsn,
+            overwritten: raw.overwritten,
             prev,
             total_bytes,
             xid,

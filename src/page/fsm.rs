@@ -1,8 +1,11 @@
 //! The free space map: a tree of categories on each page, three levels of pages
 //! (`src/backend/storage/freespace/`).
 
+use std::cmp::Ordering;
+use std::ops::Range;
+
 use super::{MAX_HEAP_TUPLE_BYTES, PAGE_HEADER_BYTES, Page};
-use crate::types::{BLOCK_BYTES, BlockNumber};
+use crate::types::{BLOCK_BYTES, BlockNumber, INVALID_BLOCK};
 
 /// `fp_next_slot`, then the nodes.
 const FP_NEXT_SLOT: usize = PAGE_HEADER_BYTES;
@@ -48,17 +51,6 @@ impl FsmAddress {
         self.level == 0
     }
 
-    /// `fsm_get_parent`, with the slot there; `None` at the top.
-    pub fn parent(self) -> Option<(FsmAddress, u32)> {
-        (self.level < FsmAddress::ROOT.level).then(|| {
-            let above = FsmAddress {
-                level: self.level + 1,
-                page: self.page / SLOTS_PER_PAGE,
-            };
-            (above, self.page % SLOTS_PER_PAGE)
-        })
-    }
-
     /// `fsm_get_child`.
     pub fn child(self, slot: u32) -> FsmAddress {
         assert!(self.level > 0, "bottom pages have no children");
@@ -66,6 +58,34 @@ impl FsmAddress {
             level: self.level - 1,
             page: self.page * SLOTS_PER_PAGE + slot,
         }
+    }
+
+    /// The slots of an upper page under which heap blocks from `first` on can be, up to the last
+    /// block a heap can have (`fsm_vacuum_page` with an open end).
+    pub fn slots_from(self, first: BlockNumber) -> Range<u32> {
+        let (start_page, start_slot) = self.path_to(first);
+        let (end_page, end_slot) = self.path_to(INVALID_BLOCK);
+        let start = match start_page.cmp(&self.page) {
+            Ordering::Less => 0,
+            Ordering::Equal => start_slot,
+            Ordering::Greater => SLOTS_PER_PAGE,
+        };
+        let end = match end_page.cmp(&self.page) {
+            Ordering::Less => 0,
+            Ordering::Equal => end_slot + 1,
+            Ordering::Greater => SLOTS_PER_PAGE,
+        };
+        start..end
+    }
+
+    /// Page and slot, on the level of this page, that lead to a heap block.
+    fn path_to(self, heap_block: BlockNumber) -> (u32, u32) {
+        let (mut page, mut slot) = (heap_block / SLOTS_PER_PAGE, heap_block % SLOTS_PER_PAGE);
+        for _ in 0..self.level {
+            slot = page % SLOTS_PER_PAGE;
+            page /= SLOTS_PER_PAGE;
+        }
+        (page, slot)
     }
 
     /// `fsm_logical_to_physical`: the block of the fork. Pages are stored depth first.
@@ -187,6 +207,16 @@ mod tests {
             FsmAddress { level: 1, page: 1 }.block(),
             physical(n * n) - 1
         );
+    }
+
+    #[test]
+    fn slots_of_upper_pages() {
+        assert_eq!(FsmAddress::ROOT.slots_from(0), 0..260);
+        assert_eq!(FsmAddress::ROOT.slots_from(4069 * 4069 * 7), 7..260);
+        let below = FsmAddress::ROOT.child(1);
+        assert_eq!(below.slots_from(0), 0..4069);
+        assert_eq!(below.slots_from(4069 * 4069 + 4069 * 3), 3..4069);
+        assert!(below.slots_from(4069 * 4069 * 2).is_empty());
     }
 
     #[test]

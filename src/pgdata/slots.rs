@@ -120,6 +120,18 @@ pub fn restore_slots(dir: &DataDir) -> Result<Vec<Slot>, SlotError> {
     Ok(slots)
 }
 
+/// `ReplicationSlotsDropDBSlots`: the slots of a database that is dropped go with it.
+pub fn drop_slots_of_database(dir: &DataDir, db: Oid) -> Result<(), SlotError> {
+    let directory = dir.path(DIRECTORY);
+    for slot in restore_slots(dir)? {
+        if slot.database == db {
+            dir.kernel().remove_tree(&directory.join(&slot.name))?;
+            dir.kernel().sync_dir(&directory)?;
+        }
+    }
+    Ok(())
+}
+
 /// `None` for a slot that does not outlive a restart.
 fn read_slot(dir: &DataDir, path: &Path, slot: String) -> Result<Option<Slot>, SlotError> {
     // Longer files are fine with the server, which reads as much as it knows.

@@ -193,11 +193,10 @@ impl WalReader {
         self.latest_tli
     }
 
-    /// Goes on at `start` as if the record before it had not been read.
-    pub fn reposition(&mut self, start: Lsn) {
-        self.next = start;
-        self.last = Lsn::INVALID;
-        self.page = None;
+    /// The first record must link back to the one at `previous`.
+    pub fn following(mut self, previous: Lsn) -> WalReader {
+        self.last = previous;
+        self
     }
 
     /// Replaces the records of `batch` by the next ones: at least one unless the WAL ends,

@@ -1,0 +1,258 @@
+//! The end of a recovery: from the last record to a directory that needs none.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::run::report;
+use super::{Observer, Recovery, RecoveryError};
+use crate::pgdata::control::{ControlFile, DbState};
+use crate::pgdata::{cleanup, lockfile, reinit, slots};
+use crate::redo::Redo;
+use crate::smgr::SyncMethod;
+use crate::sys::{FileKind, SysResult, found};
+use crate::types::{CheckPoint, Lsn, MultiXactId, RmgrId, TimeLineId, TransactionId};
+use crate::wal::{NewRecord, WAL_PAGE_BYTES, WalAppender};
+
+const RM_XLOG: RmgrId = RmgrId(0);
+const XLOG_CHECKPOINT_SHUTDOWN: u8 = 0x00;
+const XLOG_OVERWRITE_CONTRECORD: u8 = 0xD0;
+
+/// `FirstNormalUnloggedLSN`.
+const FIRST_UNLOGGED_LSN: Lsn = Lsn(1000);
+/// Seconds from 1970 to 2000.
+const POSTGRES_EPOCH: i64 = 946_684_800;
+
+impl Recovery {
+    /// What `StartupXLOG` does after the last record, up to its checkpoint. The order matters:
+    /// everything is durable before the checkpoint record, and that before pg_control.
+    pub(super) fn finish(
+        &self,
+        redo: &mut Redo,
+        observer: &mut dyn Observer,
+    ) -> Result<Lsn, RecoveryError> {
+        self.judge_missing(redo, observer)?;
+        let failed = RecoveryError::state("finishing recovery");
+        redo.finish().map_err(&failed)?;
+        report(redo, observer);
+        let sync = self.options.sync == SyncMethod::Fsync;
+        reinit::init_unlogged_relations(&self.dir, sync)?;
+        let slots = slots::restore_slots(&self.dir).map_err(|e| failed(e.into()))?;
+        let wal = self.end_of_wal();
+        cleanup::remove_logical_leftovers(&self.dir, wal.checkpoint, &slots)?;
+        lockfile::remove_lock_file(&self.dir)?;
+        redo.sync().map_err(&failed)?;
+        self.sync_directory()?;
+        let checkpoint = self.checkpoint_body(redo, wal.checkpoint);
+        self.append(wal, &checkpoint)?;
+        self.write_control(self.final_control(redo, checkpoint))?;
+        Ok(checkpoint.redo)
+    }
+
+    /// References to missing pages that nothing has explained: a server forgets them.
+    fn judge_missing(&self, redo: &Redo, observer: &mut dyn Observer) -> Result<(), RecoveryError> {
+        if redo.missing().is_empty() {
+            return Ok(());
+        }
+        for (tag, missing) in redo.missing().iter().take(20) {
+            let what = if missing.is_zero {
+                "is uninitialized"
+            } else {
+                "does not exist"
+            };
+            observer.warning(&format!(
+                "page {} of relation {} fork {} {what}, first referenced by the record at {}",
+                tag.block,
+                tag.locator,
+                tag.fork.name(),
+                missing.lsn
+            ));
+        }
+        let count = redo.missing().len();
+        if self.options.strict {
+            return Err(RecoveryError::MissingPages(count));
+        }
+        observer.warning(&format!("WAL contains references to {count} missing pages"));
+        Ok(())
+    }
+
+    /// Where the records that end the recovery go.
+    fn end_of_wal(&self) -> End {
+        let end = &self.survey.end;
+        let tli = self.source.history().timeline_of(end.lsn);
+        let tli = tli.unwrap_or(self.source.history().target());
+        let layout = *self.source.layout();
+        let appender = match end.torn {
+            Some(torn) => WalAppender::new(layout, tli, self.survey.last_record, torn.missing, &[])
+                .overwriting_contrecord(),
+            None => {
+                let tail = self.tail_before(end.lsn);
+                WalAppender::new(layout, tli, self.survey.last_record, end.lsn, &tail)
+            }
+        };
+        let mut end = End {
+            appender,
+            checkpoint: Lsn::INVALID,
+        };
+        if let Some(torn) = self.survey.end.torn {
+            let mut body = torn.aborted.0.to_le_bytes().to_vec();
+            let micros = (unix_seconds() - POSTGRES_EPOCH).saturating_mul(1_000_000);
+            body.extend(micros.to_le_bytes());
+            end.appender.append(NewRecord {
+                rmid: RM_XLOG,
+                info: XLOG_OVERWRITE_CONTRECORD,
+                main_data: &body,
+            });
+        }
+        end.checkpoint = end.appender.next_record();
+        end
+    }
+
+    /// The bytes of the page that holds `end`, before it.
+    fn tail_before(&self, end: Lsn) -> Vec<u8> {
+        let page = Lsn(end.0 - end.0 % WAL_PAGE_BYTES);
+        let used = (end.0 - page.0) as usize;
+        if used == 0 {
+            return Vec::new();
+        }
+        let segno = self.source.layout().segno(page);
+        let segment = self.source.open(segno, TimeLineId(0)).ok().flatten();
+        let segment = segment.expect("the segment was read a moment ago");
+        segment.page(page).expect("the page was read a moment ago")[..used].to_vec()
+    }
+
+    fn append(&self, mut wal: End, checkpoint: &CheckPoint) -> Result<(), RecoveryError> {
+        let at = wal.appender.append(NewRecord {
+            rmid: RM_XLOG,
+            info: XLOG_CHECKPOINT_SHUTDOWN,
+            main_data: &checkpoint.to_bytes(),
+        });
+        assert_eq!(
+            at, checkpoint.redo,
+            "a shutdown checkpoint is its own redo location"
+        );
+        // A server looks for the segment in pg_wal only.
+        let first = self.source.layout().segno(self.survey.end.lsn);
+        let elsewhere = self
+            .source
+            .open(first, TimeLineId(0))?
+            .map(|s| s.bytes().to_vec());
+        let sync = self.options.sync != SyncMethod::None;
+        let directory = self.dir.path("pg_wal");
+        wal.appender.write(
+            self.dir.kernel(),
+            directory,
+            elsewhere.as_deref(),
+            self.dir.file_mode(),
+            sync,
+        )?;
+        Ok(())
+    }
+
+    /// `CreateCheckPoint` at the end of recovery.
+    fn checkpoint_body(&self, redo: &Redo, at: Lsn) -> CheckPoint {
+        let counters = redo.counters();
+        let commit_ts = redo.commit_ts_range();
+        CheckPoint {
+            redo: at,
+            this_tli: counters.tli,
+            prev_tli: counters.tli,
+            full_page_writes: counters.full_page_writes,
+            wal_level: 0,
+            next_xid: counters.next_xid,
+            next_oid: counters.next_oid,
+            next_multi: MultiXactId(counters.next_multi.0.max(1)),
+            next_multi_offset: counters.next_multi_offset,
+            oldest_xid: counters.oldest_xid,
+            oldest_xid_db: counters.oldest_xid_db,
+            oldest_multi: counters.oldest_multi,
+            oldest_multi_db: counters.oldest_multi_db,
+            time: unix_seconds(),
+            oldest_commit_ts_xid: commit_ts.oldest,
+            newest_commit_ts_xid: commit_ts.newest,
+            oldest_active_xid: TransactionId::INVALID,
+        }
+    }
+
+    /// pg_control of a cluster that was shut down.
+    fn final_control(&self, redo: &Redo, checkpoint: CheckPoint) -> ControlFile {
+        let parameters = redo.parameters();
+        ControlFile {
+            state: DbState::Shutdowned,
+            check_point: checkpoint.redo,
+            check_point_copy: checkpoint,
+            unlogged_lsn: FIRST_UNLOGGED_LSN,
+            min_recovery_point: Lsn::INVALID,
+            min_recovery_point_tli: TimeLineId(0),
+            backup_start_point: Lsn::INVALID,
+            backup_end_point: Lsn::INVALID,
+            backup_end_required: false,
+            wal_level: parameters.wal_level,
+            wal_log_hints: parameters.wal_log_hints,
+            max_connections: parameters.max_connections,
+            max_worker_processes: parameters.max_worker_processes,
+            max_wal_senders: parameters.max_wal_senders,
+            max_prepared_xacts: parameters.max_prepared_xacts,
+            max_locks_per_xact: parameters.max_locks_per_xact,
+            track_commit_timestamp: parameters.track_commit_timestamp,
+            ..self.control.clone()
+        }
+    }
+
+    /// Writes pg_control with the time of now, durably, in one step.
+    pub(super) fn write_control(&self, mut control: ControlFile) -> Result<(), RecoveryError> {
+        control.time = unix_seconds();
+        let path = self.dir.path("global/pg_control");
+        let bytes = control.to_bytes();
+        Ok(self
+            .dir
+            .kernel()
+            .replace_file(&path, &bytes, self.dir.file_mode())?)
+    }
+
+    /// `SyncDataDirectory`: files that the crashed server, or a killed run, had written and not
+    /// synced need no redo from the checkpoint that is about to be written, so they must be safe
+    /// now. PostgreSQL does the same when it starts after a crash.
+    fn sync_directory(&self) -> Result<(), RecoveryError> {
+        match self.options.sync {
+            SyncMethod::None => Ok(()),
+            SyncMethod::Syncfs => Ok(self.dir.kernel().sync_file_system(self.dir.root())?),
+            SyncMethod::Fsync => {
+                let pg_wal = self.dir.path("pg_wal");
+                Ok(self.sync_tree(self.dir.root().to_owned(), &pg_wal)?)
+            }
+        }
+    }
+
+    /// Syncs a directory, all in it, and what tablespace links lead to. WAL segments were not
+    /// written by this run and are read-only input.
+    fn sync_tree(&self, path: PathBuf, skip: &PathBuf) -> SysResult<()> {
+        let kernel = self.dir.kernel();
+        let is_tablespaces = path == self.dir.path("pg_tblspc");
+        for entry in found(kernel.read_dir(&path))?.unwrap_or_default() {
+            let inner = path.join(&entry.name);
+            match entry.kind {
+                FileKind::Directory if inner != *skip => self.sync_tree(inner, skip)?,
+                FileKind::Symlink if is_tablespaces => self.sync_tree(inner, skip)?,
+                FileKind::Regular => {
+                    // Something unreadable that is not ours is left to its owner.
+                    if let Ok(file) = kernel.open_read(&inner) {
+                        file.fsync()?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        kernel.sync_dir(&path)
+    }
+}
+
+/// The records after the end of WAL, in the making.
+struct End {
+    appender: WalAppender,
+    checkpoint: Lsn,
+}
+
+fn unix_seconds() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |d| d.as_secs() as i64)
+}
