@@ -12,6 +12,7 @@ mod error;
 mod fingerprint;
 mod io;
 mod replay;
+mod wal_range;
 mod waldump;
 
 use std::io::{BufWriter, ErrorKind, Write};
