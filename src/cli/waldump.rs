@@ -403,6 +403,23 @@ mod tests {
     }
 
     #[test]
+    fn bytes_of_a_record_end_before_its_padding() {
+        let end = |lsn, end_lsn, bytes: &[u8]| {
+            end_of_bytes(&RawRecord {
+                lsn: Lsn(lsn),
+                end_lsn: Lsn(end_lsn),
+                overwritten: Lsn(0),
+                bytes,
+            })
+        };
+        assert_eq!(end(0x2028, 0x2048, &[0; 30]), Lsn(0x2046));
+        // A SWITCH: the end of the record is that of the segment.
+        assert_eq!(end(0x2028, 0x100_0000, &[0; 24]), Lsn(0x2040));
+        // 16 bytes on one page, a header of 24, 14 on the next.
+        assert_eq!(end(0x3FF0, 0x4028, &[0; 30]), Lsn(0x4026));
+    }
+
+    #[test]
     fn names_of_resource_managers() {
         assert_eq!(rmgr_named("heap2").unwrap(), RmgrId(9));
         assert_eq!(rmgr_named("custom200").unwrap(), RmgrId(200));
