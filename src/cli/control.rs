@@ -9,7 +9,7 @@ use super::args::ControlArgs;
 use super::error::CliError;
 use super::{Exit, io};
 use crate::pgdata::control::{CONTROL_FILE_PATH, ControlFile};
-use crate::types::{Lsn, TimeLineId};
+use crate::wal::{SegmentName, WalLayout};
 
 /// Prints the control file. One that fails its checks is an error; pg_controldata would print it
 /// with a warning.
@@ -69,11 +69,22 @@ fn identity_lines(file: &ControlFile, zone: &TimeZone, out: &mut Lines) {
 
 fn checkpoint_lines(file: &ControlFile, zone: &TimeZone, out: &mut Lines) {
     let copy = &file.check_point_copy;
-    let redo_segment = segment_name(copy.this_tli, copy.redo, file.xlog_seg_size);
+    let layout = WalLayout {
+        segment_bytes: file.xlog_seg_size.into(),
+        system_identifier: file.system_identifier,
+        format: file.format,
+    };
+    let redo_segment = SegmentName {
+        segno: layout.segno(copy.redo),
+        tli: copy.this_tli,
+    };
     let next_xid = format!("{}:{}", copy.next_xid.epoch(), copy.next_xid.xid());
     out.extend([
         ("Latest checkpoint's REDO location", copy.redo.to_string()),
-        ("Latest checkpoint's REDO WAL file", redo_segment),
+        (
+            "Latest checkpoint's REDO WAL file",
+            redo_segment.file_name(&layout),
+        ),
         ("Latest checkpoint's TimeLineID", copy.this_tli.to_string()),
         (
             "Latest checkpoint's PrevTimeLineID",
@@ -239,19 +250,6 @@ fn time(seconds: i64, zone: &TimeZone) -> String {
     }
 }
 
-/// `XLogFileName`: timeline, then the segment number in two halves of which the low one counts
-/// the segments of 4 GiB.
-pub(super) fn segment_name(tli: TimeLineId, lsn: Lsn, segment_bytes: u32) -> String {
-    let segment = lsn.0 / u64::from(segment_bytes);
-    let per_id = 0x1_0000_0000 / u64::from(segment_bytes);
-    format!(
-        "{:08X}{:08X}{:08X}",
-        tli.0,
-        segment / per_id,
-        segment % per_id
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,13 +260,6 @@ mod tests {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         assert_eq!(time(1_751_400_000, &zone), "Tue Jul  1 22:00:00 2025");
         assert_eq!(time(i64::MAX, &zone), "???");
-    }
-
-    #[test]
-    fn segment_names() {
-        let name = |lsn, size| segment_name(TimeLineId(0x1A), Lsn(lsn), size);
-        assert_eq!(name(0x2_FF00_0000, 16 << 20), "0000001A00000002000000FF");
-        assert_eq!(name(0x2_FF00_0000, 1 << 30), "0000001A0000000200000003");
     }
 
     #[test]

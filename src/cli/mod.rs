@@ -12,11 +12,13 @@ mod error;
 mod fingerprint;
 mod io;
 mod replay;
+mod wal_range;
 mod waldump;
 
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
@@ -69,7 +71,9 @@ fn with_stdout(run: impl FnOnce(&mut dyn Write) -> Result<Exit, CliError>) -> Ex
     let flushed = out.flush().map_err(CliError::from);
     match result.and_then(|exit| flushed.map(|()| exit)) {
         Ok(exit) => exit.into(),
-        Err(CliError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Exit::Done.into(),
+        Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            Exit::Done.into()
+        }
         Err(error) => {
             error.print();
             error.exit().into()
@@ -92,7 +96,11 @@ fn usage(error: &clap::Error) -> ExitCode {
         Some(command) => format!("pgredo {}", command.get_name()),
         None => "pgredo".to_owned(),
     };
-    let rendered = error.render().to_string();
+    let rendered = match error.kind() {
+        // Clap's text for this is the help, which belongs to those who ask for it.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "no command specified".to_owned(),
+        _ => error.render().to_string(),
+    };
     error::print_usage(&rendered, &command);
     Exit::Usage.into()
 }

@@ -3,6 +3,7 @@
 //! `src/backend/access/rmgrdesc/xlogdesc.c`).
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -10,9 +11,15 @@ use std::ops::ControlFlow;
 use super::Exit;
 use super::args::WaldumpArgs;
 use super::error::CliError;
-use crate::decode::{BlockImage, BlockRef, Compression, Record};
+use super::wal_range::WalRange;
+use crate::decode::{BlockImage, BlockRef, Compression, RECORD_HEADER_BYTES, Record};
 use crate::rmgr::{RMGRS, desc, identify};
 use crate::types::{BLOCK_BYTES, ForkNumber, Lsn, RmgrId};
+use crate::wal::{Batch, RawRecord, WAL_PAGE_BYTES, WalReader};
+
+/// Read at once.
+const BATCH_RECORDS: usize = 4096;
+const BATCH_BYTES: usize = 1 << 20;
 
 /// How block references are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,12 +46,6 @@ pub(super) fn run(args: &WaldumpArgs, out: &mut dyn Write) -> Result<Exit, CliEr
         return Ok(Exit::Done);
     }
     let wanted = wanted_rmgrs(&args.rmgr)?;
-    if args.start.is_none() && args.start_segment.is_none() {
-        return Err(CliError::usage(
-            "no start WAL location given",
-            "Give STARTSEG or --start.",
-        ));
-    }
     let style = if args.bkp_details {
         BlockStyle::Details
     } else {
@@ -54,14 +55,16 @@ pub(super) fn run(args: &WaldumpArgs, out: &mut dyn Write) -> Result<Exit, CliEr
     let limit = args.limit.filter(|n| *n > 0).unwrap_or(u64::MAX);
     let mut found = 0;
     let mut text = String::new();
-    records(args, &mut |record| {
+    // Two closures print, never at once.
+    let out = RefCell::new(out);
+    records(args, &out, &mut |record| {
         if !wanted.is_empty() && !wanted.contains(&record.rmid) {
             return Ok(ControlFlow::Continue(()));
         }
         if !args.quiet {
             text.clear();
             format_record(record, style, &mut text);
-            out.write_all(text.as_bytes())?;
+            out.borrow_mut().write_all(text.as_bytes())?;
         }
         found += 1;
         Ok(if found < limit {
@@ -74,8 +77,87 @@ pub(super) fn run(args: &WaldumpArgs, out: &mut dyn Write) -> Result<Exit, CliEr
 }
 
 /// Reads the records the arguments ask for, in order, and shows each to `visit` until it breaks.
-fn records(_args: &WaldumpArgs, _visit: Visit<'_>) -> Result<(), CliError> {
-    Err(CliError::new("reading WAL is not available yet"))
+/// As in pg_waldump, WAL that ends before the range does is an error, even though all that was
+/// printed is good.
+fn records(
+    args: &WaldumpArgs,
+    out: &RefCell<&mut dyn Write>,
+    visit: Visit<'_>,
+) -> Result<(), CliError> {
+    let range = WalRange::from_args(args)?;
+    let mut reader = WalReader::new(range.source.clone(), range.entry_point()?);
+    let format = range.source.layout().format;
+    let mut batch = Batch::new();
+    let mut last = Lsn::INVALID;
+    let mut started = false;
+    loop {
+        reader.fill(&mut batch, BATCH_RECORDS, BATCH_BYTES)?;
+        for raw in batch.records() {
+            if range.end.is_some_and(|end| end_of_bytes(&raw) > end) {
+                return Ok(());
+            }
+            if raw.lsn < range.start {
+                continue;
+            }
+            if !started {
+                started = true;
+                say_skipped(&range, raw.lsn, *out.borrow_mut())?;
+            }
+            last = raw.lsn;
+            let record = Record::decode(raw, format).map_err(|e| failed_at(last, &e))?;
+            if visit(&record)?.is_break() {
+                return Ok(());
+            }
+        }
+        match batch.end() {
+            // A header that does not fit before the end of the range is not looked at.
+            Some(end) if range.end.is_some_and(|limit| header_end(end.lsn) > limit) => {
+                return Ok(());
+            }
+            Some(_) if !started => {
+                let start = range.start;
+                let text = format!("could not find a valid record after {start}");
+                return Err(CliError::new(text));
+            }
+            Some(end) => return Err(failed_at(last, &end.reason)),
+            None => {}
+        }
+    }
+}
+
+/// Where the bytes of a record end, before they are rounded up to 8. Page headers are multiples
+/// of 8, so they do not matter. A SWITCH reaches far beyond its bytes.
+fn end_of_bytes(raw: &RawRecord<'_>) -> Lsn {
+    let total = raw.bytes.len() as u64;
+    let in_page = raw.lsn.0 % WAL_PAGE_BYTES + total <= WAL_PAGE_BYTES;
+    if in_page {
+        raw.lsn.advance(total)
+    } else {
+        Lsn(raw.end_lsn.0 - (total.next_multiple_of(8) - total))
+    }
+}
+
+/// Where the header of a record at `at` would end.
+fn header_end(at: Lsn) -> Lsn {
+    at.advance(RECORD_HEADER_BYTES as u64)
+}
+
+/// pg_waldump says so when it was not told the start of a record or of a segment.
+fn say_skipped(range: &WalRange, first: Lsn, out: &mut dyn Write) -> Result<(), CliError> {
+    let start = range.start;
+    if first != start && range.source.layout().offset(start) != 0 {
+        let skipped = first.0 - start.0;
+        let plural = if skipped == 1 { "" } else { "s" };
+        writeln!(
+            out,
+            "first record is after {start}, at {first}, skipping over {skipped} byte{plural}"
+        )?;
+    }
+    Ok(())
+}
+
+fn failed_at(at: Lsn, reason: &dyn std::fmt::Display) -> CliError {
+    CliError::new(format!("error in WAL record at {at}: {reason}"))
 }
 
 /// The resource managers named by `-r`; none means all.
@@ -318,6 +400,23 @@ mod tests {
              offset: 60, length: 8000"
         );
         assert_eq!(lines[3], "");
+    }
+
+    #[test]
+    fn bytes_of_a_record_end_before_its_padding() {
+        let end = |lsn, end_lsn, bytes: &[u8]| {
+            end_of_bytes(&RawRecord {
+                lsn: Lsn(lsn),
+                end_lsn: Lsn(end_lsn),
+                overwritten: Lsn(0),
+                bytes,
+            })
+        };
+        assert_eq!(end(0x2028, 0x2048, &[0; 30]), Lsn(0x2046));
+        // A SWITCH: the end of the record is that of the segment.
+        assert_eq!(end(0x2028, 0x100_0000, &[0; 24]), Lsn(0x2040));
+        // 16 bytes on one page, a header of 24, 14 on the next.
+        assert_eq!(end(0x3FF0, 0x4028, &[0; 30]), Lsn(0x4026));
     }
 
     #[test]
