@@ -11,7 +11,9 @@ mod control;
 mod error;
 mod fingerprint;
 mod io;
+mod output;
 mod replay;
+mod stats;
 mod wal_range;
 mod waldump;
 

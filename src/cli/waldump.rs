@@ -310,6 +310,7 @@ mod tests {
         Record {
             lsn: Lsn(0x1_0600_0080),
             end_lsn: Lsn(0x1_0600_0118),
+            overwritten: Lsn(0),
             prev: Lsn(0x1_0600_0048),
             total_bytes: 150,
             xid: TransactionId(764),

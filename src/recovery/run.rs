@@ -94,6 +94,23 @@ impl Recovery {
         Ok(outcome)
     }
 
+    /// Decodes all records and lists what they would do, without reading or writing a page.
+    pub fn rehearse(&self) -> Result<(), RecoveryError> {
+        let mut reader = self.reader();
+        let mut batch = Batch::new();
+        loop {
+            reader.fill(&mut batch, BATCH_RECORDS, BATCH_BYTES)?;
+            let mut window = Window::new();
+            for raw in batch.records() {
+                window.clear();
+                window.push(self.decode(raw)?)?;
+            }
+            if batch.end().is_some() {
+                return Ok(());
+            }
+        }
+    }
+
     /// What a server does before the first record. pg_control comes first: it keeps the
     /// checkpoint, so whoever starts on the directory from here on recovers it once more.
     fn begin(&self) -> Result<(), RecoveryError> {
@@ -172,7 +189,7 @@ impl Recovery {
             }
             let record = self.decode(raw)?;
             window.clear();
-            redo.plan(&mut window, record)?;
+            window.push(record)?;
             redo.apply(&window)?;
         }
         Ok(None)

@@ -16,12 +16,12 @@ mod truncate;
 mod window;
 
 use crate::buffer::{BufferPool, PoolStats};
-use crate::decode::{ImageRestorer, Record};
+use crate::decode::ImageRestorer;
 use crate::pgdata::DataDir;
 use crate::pgdata::control::ControlFile;
 use crate::pgdata::origins::Origins;
 use crate::pgdata::twophase::{Dropped, TwoPhase};
-use crate::rmgr::{Parameters, RedoSettings, RmgrError};
+use crate::rmgr::{Parameters, RedoSettings};
 use crate::slru::{CommitTsRange, SlruEnds, Slrus};
 use crate::smgr::{CacheStats, Smgr, SmgrOptions, SyncMethod};
 use crate::types::{BLOCK_BYTES, CheckPoint, Lsn, TransactionId};
@@ -149,15 +149,6 @@ impl Redo {
             self.stats.block_refs += record.blocks.len() as u64;
         }
         Ok(())
-    }
-
-    /// Fills a window with one more record.
-    pub fn plan<'w>(&self, window: &mut Window<'w>, record: Record<'w>) -> Result<(), RedoError> {
-        window
-            .push(record)
-            .map_err(|(record, error): (Record<'w>, RmgrError)| {
-                RedoError::new(&record, None, error)
-            })
     }
 
     /// The data directory.

@@ -4,7 +4,9 @@
 //! loop is PostgreSQL's own; with more, what later records make pointless need not be done.
 
 use crate::decode::Record;
-use crate::rmgr::{self, Change, RmgrError, Touch, Touches};
+use crate::rmgr::{self, Change, Touch, Touches};
+
+use super::RedoError;
 
 /// A touch and the record it belongs to.
 #[derive(Debug, Clone, Copy)]
@@ -40,14 +42,14 @@ impl<'w> Window<'w> {
     }
 
     /// Adds the next record.
-    pub fn push(&mut self, record: Record<'w>) -> Result<(), (Record<'w>, RmgrError)> {
+    pub fn push(&mut self, record: Record<'w>) -> Result<(), RedoError> {
         let (touches, changes) = &mut self.scratch;
         touches.clear();
         changes.clear();
         if let Err(error) =
             rmgr::touches(&record, touches).and_then(|()| rmgr::changes(&record, changes))
         {
-            return Err((record, error));
+            return Err(RedoError::new(&record, None, error));
         }
         let index = self.records.len();
         self.touches.extend(touches.iter().map(|t| WindowTouch {

@@ -28,6 +28,7 @@ pub(super) fn record(rmid: u8, info: u8, main_data: &[u8]) -> Record<'_> {
     Record {
         lsn: Lsn(0x100_0000),
         end_lsn: Lsn(0x100_0100),
+        overwritten: Lsn(0),
         prev: Lsn(0xFF_FF00),
         total_bytes: 0x100,
         xid: XID,

@@ -10,6 +10,7 @@ pub(super) fn record(rmid: u8, info: u8, main_data: &[u8]) -> Record<'_> {
     Record {
         lsn: Lsn(0x0100_0000),
         end_lsn: Lsn(0x0100_0040),
+        overwritten: Lsn(0),
         prev: Lsn(0x00FF_FFC0),
         total_bytes: main_data.len() as u32,
         xid: TransactionId(700),

@@ -72,6 +72,7 @@ pub(in crate::rmgr) fn record<'w>(
     Record {
         lsn: Lsn(0x100_0000),
         end_lsn: Lsn(0x100_0040),
+        overwritten: Lsn(0),
         prev: Lsn(0xFF_FFC0),
         total_bytes: 64,
         xid: TransactionId(700),

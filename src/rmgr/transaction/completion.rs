@@ -229,7 +229,7 @@ impl<'w> Completion<'w> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rmgr::testing::{abuse, changes, hex, record, text};
+    use crate::rmgr::testing_changes::{abuse, changes, hex, record, text};
     use crate::types::{Lsn, RepOriginId};
 
     const TRANSACTION: u8 = 1;

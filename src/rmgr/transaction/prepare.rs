@@ -189,7 +189,7 @@ fn read_gid<'w>(c: &mut Cursor<'w>, gid_bytes: u16) -> Result<&'w [u8], RmgrErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rmgr::testing::{abuse, changes, hex, record, text};
+    use crate::rmgr::testing_changes::{abuse, changes, hex, record, text};
     use crate::types::Lsn;
 
     const TRANSACTION: u8 = 1;
