@@ -484,9 +484,11 @@ mod tests {
                 .with(heap_block(1, 3, &[]));
             let touches = update.touches().unwrap();
             assert_eq!(touches.len(), 3);
-            assert!(
-                matches!(touches[0].target, Target::VmClear { heap_block, .. } if heap_block == block)
-            );
+            let target = Target::VmClear {
+                heap_block: block,
+                bits: 3,
+            };
+            assert_eq!(touches[0].target, target);
         }
     }
 
