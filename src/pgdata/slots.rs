@@ -235,6 +235,19 @@ mod tests {
     }
 
     #[test]
+    fn the_state_a_server_wrote() {
+        // PostgreSQL 15.19, a physical slot; all other bytes are zero.
+        let mut bytes = [0; FILE_BYTES];
+        bytes[..9].copy_from_slice(&[0xA1, 0x1C, 0x05, 0x01, 0x78, 0x84, 0xB2, 0x13, 2]);
+        bytes[12] = 0xB8;
+        bytes[16..20].copy_from_slice(b"phys");
+        bytes[96..100].copy_from_slice(&[0x70, 0xB1, 0x4B, 0x01]);
+        let slot = parse_state(&bytes, "phys".to_owned()).unwrap().unwrap();
+        assert_eq!(slot.restart_lsn, Lsn(0x14B_B170));
+        assert_eq!(slot.logical_restart_lsn(), None);
+    }
+
+    #[test]
     fn damage_and_truncation_are_errors() {
         let good = state(5, 0, 0x500);
         for at in 0..FILE_BYTES {

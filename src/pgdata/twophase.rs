@@ -402,7 +402,10 @@ mod tests {
         assert_eq!((dropped, next.0), (Ok(vec![]), 0x2D8));
         two_phase.finish(XID).unwrap();
         assert!(!file.exists());
+        // A file it does not know of is not its own to remove.
+        std::fs::write(&file, "x").unwrap();
         two_phase.finish(XID).unwrap();
+        assert!(file.exists());
     }
 
     #[test]
