@@ -12,9 +12,7 @@ const DETERMINED: &[&str] = &[
     "base",
     "global",
     "pg_commit_ts",
-    "pg_logical",
     "pg_multixact",
-    "pg_replslot",
     "pg_tblspc",
     "pg_twophase",
     "pg_xact",
@@ -33,7 +31,7 @@ pub fn fingerprint(data: &Path) -> String {
         if let (Entry::File(size), true, false) = (entry, DETERMINED.contains(&top), free) {
             let file = data.join(&path);
             let bytes = std::fs::read(&file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
-            lines += &format!("{:08x} {size} {path}\n", crc32fast::hash(&bytes));
+            lines += &format!("{:08x} {size:12} {path}\n", crc32fast::hash(&bytes));
         }
     }
     lines
