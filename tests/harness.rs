@@ -7,7 +7,10 @@ use std::path::Path;
 
 use support::capture::Capture;
 use support::compare::{Difference, compare};
+use support::fingerprint::fingerprint;
 use support::postgres::Stop;
+use support::postgres::{Tree, give_to_server_user};
+use support::sample::{SAMPLES, Sample};
 use support::workloads;
 
 fn paths(differences: &[Difference]) -> Vec<&str> {
@@ -97,4 +100,21 @@ fn a_crash_image_needs_recovery_and_stays_as_it_is() {
         "{differences:#?}"
     );
     assert!(differences[0].what.contains("state"), "{differences:#?}");
+}
+
+/// The samples were pruned by hand, so to speak: a server must still make of them what their
+/// fingerprints say.
+#[test]
+fn samples_recover_to_their_fingerprints() {
+    for name in SAMPLES {
+        let sample = Sample::named(name);
+        let root = tempfile::tempdir().expect("a temp dir");
+        let data = sample.unpack(root.path());
+        give_to_server_user(root.path());
+        let log = root.path().join("log");
+        let server = Tree::find("15").start(&data, &log, &["autovacuum=off"]);
+        let log = server.stop(Stop::Immediate);
+        assert!(log.contains("redo done at"), "{log}");
+        assert_eq!(fingerprint(&data), sample.fingerprint(), "{name}");
+    }
 }

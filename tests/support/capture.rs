@@ -254,9 +254,23 @@ impl ReplayOptions {
     };
 }
 
-/// Runs `pgredo replay` on a directory; it must succeed without a warning.
-pub fn replay(data: &Path, root: &Path, options: &ReplayOptions) {
-    let mut command = as_server_user(pgredo());
+/// Runs `pgredo replay` on a directory of the servers' user.
+fn replay(data: &Path, root: &Path, options: &ReplayOptions) {
+    replay_with(as_server_user(pgredo()), data, root, options);
+}
+
+/// Runs `pgredo replay` on a directory of the user who runs the tests.
+pub fn replay_as_self(data: &Path, root: &Path, options: &ReplayOptions) {
+    replay_with(
+        Command::new(env!("CARGO_BIN_EXE_pgredo")),
+        data,
+        root,
+        options,
+    );
+}
+
+/// A replay must succeed without a warning.
+fn replay_with(mut command: Command, data: &Path, root: &Path, options: &ReplayOptions) {
     command
         .arg("replay")
         .arg("-D")

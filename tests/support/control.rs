@@ -86,6 +86,28 @@ impl Control {
         u64::from_le_bytes(self.field("checkPoint").try_into().expect("eight bytes"))
     }
 
+    /// LSN from which the last checkpoint wants WAL to be replayed.
+    pub fn redo(&self) -> u64 {
+        u64::from_le_bytes(
+            self.field("checkPointCopy.redo")
+                .try_into()
+                .expect("eight bytes"),
+        )
+    }
+
+    /// Name of the WAL segment that holds an LSN, on the timeline of the last checkpoint.
+    pub fn segment_name(&self, lsn: u64) -> String {
+        let timeline = self.field("checkPointCopy.ThisTimeLineID");
+        let timeline = u32::from_le_bytes(timeline.try_into().expect("four bytes"));
+        let segments_per_id = (1 << 32) / self.segment_bytes();
+        let segment = lsn / self.segment_bytes();
+        format!(
+            "{timeline:08X}{:08X}{:08X}",
+            segment / segments_per_id,
+            segment % segments_per_id
+        )
+    }
+
     /// Size of a WAL segment in bytes.
     pub fn segment_bytes(&self) -> u64 {
         u64::from(u32::from_le_bytes(

@@ -11,6 +11,7 @@ pub mod control;
 pub mod fingerprint;
 pub mod postgres;
 pub mod recipe;
+pub mod sample;
 pub mod tree;
 pub mod workloads;
 

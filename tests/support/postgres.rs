@@ -63,6 +63,16 @@ pub fn create_server_directory(path: &Path) {
     }
 }
 
+/// Makes the servers' user the owner of a directory and all below it.
+pub fn give_to_server_user(path: &Path) {
+    if let Some((uid, gid)) = server_user() {
+        run(Command::new("chown")
+            .arg("-R")
+            .arg(format!("{uid}:{gid}"))
+            .arg(path));
+    }
+}
+
 /// An installation of PostgreSQL.
 #[derive(Debug, Clone)]
 pub struct Tree {
