@@ -62,6 +62,16 @@ fn createdb_move() {
 }
 
 #[test]
+fn lifecycle() {
+    check(workloads::lifecycle());
+}
+
+#[test]
+fn many_transactions() {
+    check(workloads::many_transactions());
+}
+
+#[test]
 fn unlogged() {
     check(workloads::unlogged());
 }

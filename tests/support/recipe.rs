@@ -1,8 +1,13 @@
 //! Recipes of crash images. A recipe is plain data, so that its text names what it makes: a
 //! changed recipe is another image, an unchanged one is made once.
 
-use super::postgres::{Server, Stop};
+use std::path::Path;
+
+use super::postgres::{Server, Stop, Tree};
 use super::run;
+
+/// The control file, below the data directory.
+const CONTROL_FILE: &str = "global/pg_control";
 
 /// Settings of every server that makes a crash image. No checkpoint comes by itself, nothing
 /// runs in the background that a recipe did not ask for.
@@ -51,6 +56,12 @@ pub enum Step {
     Scripts(&'static [&'static str], &'static [&'static str]),
     /// Statements in a session that is still open when the server crashes.
     Session(&'static str),
+    /// Keeps pg_control as it is now for the image, so that the replay starts at an earlier
+    /// checkpoint than the last: in front of records that force a checkpoint when they are made.
+    /// The recipe must keep WAL (`wal_keep_size`).
+    KeepControl,
+    /// Ends the server and starts it again with further settings.
+    Restart(Stop, &'static [&'static str]),
 }
 
 impl Recipe {
@@ -84,13 +95,21 @@ impl Recipe {
     }
 
     /// The lines for the end of postgresql.conf.
-    pub fn configuration(&self) -> String {
-        let lines = SETTINGS.iter().chain(&self.settings);
-        lines.map(|line| format!("{line}\n")).collect()
+    fn settings_in_order(&self) -> impl Iterator<Item = &'static str> {
+        SETTINGS.iter().chain(&self.settings).copied()
     }
 
-    /// Does all the steps to a running server.
-    pub fn perform(&self, server: &Server, variables: &[(String, String)]) {
+    /// All that decides what the image will be.
+    pub fn text(&self) -> String {
+        format!("{self:?} {SETTINGS:?}")
+    }
+
+    /// Starts a server on a new cluster, does all the steps and ends it.
+    pub fn perform(&self, tree: &Tree, data: &Path, variables: &[(String, String)]) {
+        let log = data.with_extension("log");
+        append_settings(data, self.settings_in_order());
+        let mut server = tree.start(data, &log, &[]);
+        let mut kept_control = None;
         for step in &self.steps {
             match step {
                 Step::Sql(script) => {
@@ -99,11 +118,34 @@ impl Recipe {
                 Step::Bench(arguments) => {
                     run(server.client("pgbench").args(*arguments).arg("postgres"));
                 }
-                Step::Scripts(arguments, scripts) => bench_scripts(server, arguments, scripts),
+                Step::Scripts(arguments, scripts) => bench_scripts(&server, arguments, scripts),
                 Step::Session(script) => server.session(script),
+                Step::KeepControl => {
+                    kept_control = Some(std::fs::read(data.join(CONTROL_FILE)).expect("a cluster"));
+                }
+                Step::Restart(stop, settings) => {
+                    server.stop(*stop);
+                    append_settings(data, settings.iter().copied());
+                    server = tree.start(data, &log, &[]);
+                }
             }
         }
+        let log = server.stop(self.crash);
+        assert!(!log.contains("PANIC"), "{log}");
+        if let Some(bytes) = kept_control {
+            std::fs::write(data.join(CONTROL_FILE), bytes).expect("a cluster");
+        }
     }
+}
+
+fn append_settings<'a>(data: &Path, settings: impl Iterator<Item = &'a str>) {
+    let path = data.join("postgresql.conf");
+    let mut text = std::fs::read_to_string(&path).expect("initdb made it");
+    for line in settings {
+        text.push_str(line);
+        text.push('\n');
+    }
+    std::fs::write(&path, text).expect("it can be written");
 }
 
 fn bench_scripts(server: &Server, arguments: &[&str], scripts: &[&str]) {

@@ -3,7 +3,7 @@
 
 use super::postgres::Stop;
 use super::recipe::{Recipe, Step};
-use Step::{Bench, Scripts, Session, Sql};
+use Step::{Bench, KeepControl, Restart, Scripts, Session, Sql};
 
 const DDL_CHURN: &str = include_str!("../workloads/ddl_churn.sql");
 const SCHEMAS: &str = include_str!("../workloads/schemas.sql");
@@ -16,6 +16,11 @@ const TOAST: &str = include_str!("../workloads/toast.sql");
 const VACUUM: &str = include_str!("../workloads/vacuum.sql");
 const CREATEDB: &str = include_str!("../workloads/createdb.sql");
 const CREATEDB_MOVE: &str = include_str!("../workloads/createdb_move.sql");
+const LIFECYCLE_BEFORE: &str = include_str!("../workloads/lifecycle_before.sql");
+const LIFECYCLE: &str = include_str!("../workloads/lifecycle.sql");
+const MANY_TRANSACTIONS: &str = include_str!("../workloads/many_transactions.sql");
+const CHAIN_UPDATE: &str = include_str!("../workloads/chain_update.sql");
+const CHAIN_LOCK: &str = include_str!("../workloads/chain_lock.sql");
 const UNLOGGED: &str = include_str!("../workloads/unlogged.sql");
 const MIXED: &str = include_str!("../workloads/mixed.sql");
 const OPEN: &str = include_str!("../workloads/open.sql");
@@ -84,6 +89,40 @@ pub fn createdb_move() -> Recipe {
     let mut recipe = Recipe::new("createdb_move", vec![Sql(CREATEDB_MOVE)]);
     recipe.locations = &["outside"];
     recipe
+}
+
+/// A server's life from a checkpoint far back: restarts, a crash, a change of parameters,
+/// backups, databases by file copy, tablespaces and databases dropped.
+pub fn lifecycle() -> Recipe {
+    let steps = vec![
+        Sql(LIFECYCLE_BEFORE),
+        KeepControl,
+        Sql(LIFECYCLE),
+        Restart(Stop::Fast, &["max_connections = 90"]),
+        Sql("BEGIN; UPDATE item SET body = 'prepared' WHERE id < 100; PREPARE TRANSACTION 'p'"),
+        Session("BEGIN; UPDATE item SET body = repeat('torn', 50) WHERE id > 100;"),
+        Restart(
+            Stop::Kill,
+            &["max_connections = 95", "track_commit_timestamp = on"],
+        ),
+        Sql("INSERT INTO item (body) SELECT 'after the crash' FROM generate_series(1, 500)"),
+        Sql("COMMIT PREPARED 'p'; VACUUM item;"),
+    ];
+    let mut recipe = Recipe::new("lifecycle", steps).variant("lifecycle", &["wal_keep_size = 4GB"]);
+    recipe.locations = &["outside", "moved"];
+    recipe
+}
+
+/// New pages of pg_xact, pg_commit_ts and both multixact SLRUs; speculative insertions; locks
+/// that follow a row's updates; truncation as logical decoding wants it.
+pub fn many_transactions() -> Recipe {
+    let storm = &["-c", "6", "-j", "2", "-t", "150"];
+    let steps = vec![
+        Sql(MANY_TRANSACTIONS),
+        Scripts(storm, &[CHAIN_UPDATE, CHAIN_LOCK]),
+    ];
+    let settings = &["track_commit_timestamp = on", "wal_level = logical"];
+    Recipe::new("many_transactions", steps).variant("many_transactions", settings)
 }
 
 /// Unlogged tables, indexes and sequences.
@@ -169,9 +208,10 @@ pub fn small_segments() -> Recipe {
         .initdb(&["--wal-segsize=1"])
 }
 
-/// Every record carries the images that its redo must lead to.
+/// Every record carries the images that its redo must lead to, compressed for their size.
 pub fn consistency_checked() -> Recipe {
-    mixed().variant("consistency_checked", &["wal_consistency_checking = all"])
+    let settings = &["wal_consistency_checking = all", "wal_compression = lz4"];
+    mixed().variant("consistency_checked", settings)
 }
 
 /// Hint bits logged without check sums, and the postmaster stopped with SIGQUIT.

@@ -12,11 +12,9 @@ CREATE UNLOGGED TABLE forgotten (id int PRIMARY KEY);
 INSERT INTO forgotten SELECT generate_series(1, 1000);
 \c postgres
 SET allow_in_place_tablespaces = on;
-CHECKPOINT;
 CREATE DATABASE filed TEMPLATE source STRATEGY file_copy;
+CHECKPOINT;
 CREATE DATABASE logged TEMPLATE source STRATEGY wal_log;
-CREATE DATABASE brief STRATEGY wal_log;
-DROP DATABASE brief;
 \c logged
 UPDATE inherited SET body = 'changed' WHERE id % 3 = 0;
 CREATE TABLE added AS SELECT * FROM inherited;
@@ -37,8 +35,5 @@ ALTER TABLE before SET TABLESPACE moved;
 ALTER INDEX mover_pkey SET TABLESPACE outside;
 CREATE DATABASE away TABLESPACE outside STRATEGY wal_log;
 CREATE TABLESPACE passing LOCATION '';
-CREATE TABLE passenger (id int) TABLESPACE passing;
-INSERT INTO passenger SELECT generate_series(1, 100);
-DROP TABLE passenger;
 DROP TABLESPACE passing;
 INSERT INTO before SELECT g, 'late' FROM generate_series(3000, 3500) g;
