@@ -1,0 +1,26 @@
+-- What a crash empties: unlogged tables, indexes, sequences and their TOAST.
+CREATE UNLOGGED TABLE old (id serial PRIMARY KEY, body text);
+INSERT INTO old (body) SELECT repeat(md5(g::text), 20) FROM generate_series(1, 3000) g;
+VACUUM old;
+CREATE TABLE joins (id int PRIMARY KEY, body text);
+INSERT INTO joins SELECT g, md5(g::text) FROM generate_series(1, 2000) g;
+CHECKPOINT;
+CREATE UNLOGGED TABLE fresh (id int PRIMARY KEY, body text);
+INSERT INTO fresh SELECT g, repeat(md5(g::text), 100) FROM generate_series(1, 500) g;
+CREATE INDEX fresh_body ON fresh (left(body, 20));
+VACUUM fresh;
+CREATE UNLOGGED SEQUENCE fleeting;
+SELECT count(nextval('fleeting')) FROM generate_series(1, 50);
+CREATE UNLOGGED TABLE becomes_logged (id serial PRIMARY KEY, body text);
+INSERT INTO becomes_logged (body) SELECT md5(g::text) FROM generate_series(1, 2000) g;
+ALTER TABLE becomes_logged SET LOGGED;
+ALTER TABLE joins SET UNLOGGED;
+INSERT INTO joins SELECT g, 'lost' FROM generate_series(5000, 6000) g;
+TRUNCATE old;
+INSERT INTO old (body) SELECT 'after truncate' FROM generate_series(1, 100) g;
+CREATE UNLOGGED TABLE gone (id int PRIMARY KEY);
+INSERT INTO gone SELECT generate_series(1, 1000);
+DROP TABLE gone;
+CHECKPOINT;
+INSERT INTO old (body) SELECT 'after checkpoint' FROM generate_series(1, 100) g;
+INSERT INTO becomes_logged (body) SELECT 'kept' FROM generate_series(1, 100) g;
