@@ -98,17 +98,17 @@ pub enum Refusal {
 pub enum RecoveryError {
     /// Nothing was written.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(Box<Refusal>),
     /// A record could not be redone.
     #[error(transparent)]
-    Redo(#[from] RedoError),
+    Redo(#[from] Box<RedoError>),
     /// The start or the end of the redo failed.
     #[error("{doing}: {source}")]
     State {
         /// During what.
         doing: &'static str,
         /// What went wrong.
-        source: RedoErrorKind,
+        source: Box<RedoErrorKind>,
     },
     /// WAL could not be read.
     #[error(transparent)]
@@ -135,9 +135,18 @@ pub enum RecoveryError {
     Interrupted(Lsn),
 }
 
+impl From<Refusal> for RecoveryError {
+    fn from(refusal: Refusal) -> RecoveryError {
+        RecoveryError::Refused(Box::new(refusal))
+    }
+}
+
 impl RecoveryError {
     pub(super) fn state(doing: &'static str) -> impl Fn(RedoErrorKind) -> RecoveryError {
-        move |source| RecoveryError::State { doing, source }
+        move |source| RecoveryError::State {
+            doing,
+            source: Box::new(source),
+        }
     }
 }
 

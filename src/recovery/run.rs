@@ -195,12 +195,14 @@ impl Recovery {
         Ok(None)
     }
 
-    fn decode<'w>(&self, raw: RawRecord<'w>) -> Result<Record<'w>, RedoError> {
-        Record::decode(raw, self.source.layout().format).map_err(|error| RedoError {
-            lsn: raw.lsn,
-            record: "a record that cannot be decoded".to_owned(),
-            tag: None,
-            kind: RedoErrorKind::Decode(error),
+    fn decode<'w>(&self, raw: RawRecord<'w>) -> Result<Record<'w>, Box<RedoError>> {
+        Record::decode(raw, self.source.layout().format).map_err(|error| {
+            Box::new(RedoError {
+                lsn: raw.lsn,
+                record: "a record that cannot be decoded".to_owned(),
+                tag: None,
+                kind: RedoErrorKind::Decode(error),
+            })
         })
     }
 }

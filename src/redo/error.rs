@@ -73,13 +73,13 @@ impl RedoError {
         record: &Record<'_>,
         tag: Option<BlockTag>,
         kind: impl Into<RedoErrorKind>,
-    ) -> RedoError {
-        RedoError {
+    ) -> Box<RedoError> {
+        Box::new(RedoError {
             lsn: record.lsn,
             record: record_name(record),
             tag,
             kind: kind.into(),
-        }
+        })
     }
 }
 

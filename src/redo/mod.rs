@@ -130,7 +130,7 @@ impl Redo {
 
     /// Redoes a window, record by record: first what changes files and state, then pages. A
     /// record does one or the other.
-    pub fn apply(&mut self, window: &Window<'_>) -> Result<(), RedoError> {
+    pub fn apply(&mut self, window: &Window<'_>) -> Result<(), Box<RedoError>> {
         let mut changes = window.changes().iter().peekable();
         let mut touches = window.touches().iter().peekable();
         for (index, record) in window.records().iter().enumerate() {

@@ -87,7 +87,7 @@ impl Redo {
             return Ok(None);
         }
         let mut keep = vm::map_block(heap_blocks);
-        if heap_blocks % vm::HEAP_BLOCKS_PER_PAGE != 0 {
+        if !heap_blocks.is_multiple_of(vm::HEAP_BLOCKS_PER_PAGE) {
             let blocks = self.smgr.nblocks(fork)?;
             if keep >= blocks {
                 return Ok(None);

@@ -42,7 +42,7 @@ impl<'w> Window<'w> {
     }
 
     /// Adds the next record.
-    pub fn push(&mut self, record: Record<'w>) -> Result<(), RedoError> {
+    pub fn push(&mut self, record: Record<'w>) -> Result<(), Box<RedoError>> {
         let (touches, changes) = &mut self.scratch;
         touches.clear();
         changes.clear();

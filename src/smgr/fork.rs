@@ -213,11 +213,11 @@ impl Smgr {
 
     /// `smgrnblocks`: blocks of a fork whose first segment is there.
     pub fn nblocks(&mut self, id: ForkId) -> Result<BlockNumber, SmgrError> {
-        if self.options.nblocks_cache == NblocksCache::On {
-            if let Some(blocks) = self.forks[id.index()].size.known() {
-                self.stats.hits += 1;
-                return Ok(blocks);
-            }
+        if self.options.nblocks_cache == NblocksCache::On
+            && let Some(blocks) = self.forks[id.index()].size.known()
+        {
+            self.stats.hits += 1;
+            return Ok(blocks);
         }
         self.stats.misses += 1;
         let blocks = self.measure(id)?;
@@ -230,7 +230,7 @@ impl Smgr {
     fn measure(&mut self, id: ForkId) -> Result<BlockNumber, SmgrError> {
         let known = self.forks[id.index()].size.known().unwrap_or(0);
         let mut segment = known / RELSEG_BLOCKS;
-        if known > 0 && known % RELSEG_BLOCKS == 0 {
+        if known > 0 && known.is_multiple_of(RELSEG_BLOCKS) {
             segment -= 1;
         }
         loop {

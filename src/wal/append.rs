@@ -82,7 +82,7 @@ impl WalAppender {
 
     /// Where the next record will start: past the page header if the end is a page boundary.
     pub fn next_record(&self) -> Lsn {
-        if self.at.0 % WAL_PAGE_BYTES == 0 {
+        if self.at.0.is_multiple_of(WAL_PAGE_BYTES) {
             self.at
                 .advance(PageHeader::header_bytes_at(self.at, &self.layout))
         } else {
@@ -127,7 +127,7 @@ impl WalAppender {
     /// Appends a record and returns where it starts.
     pub fn append(&mut self, record: NewRecord<'_>) -> Lsn {
         let bytes = self.assemble(record);
-        if self.at.0 % WAL_PAGE_BYTES == 0 {
+        if self.at.0.is_multiple_of(WAL_PAGE_BYTES) {
             self.begin_page(0);
         }
         let start = self.at;

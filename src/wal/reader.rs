@@ -234,10 +234,10 @@ impl WalReader {
 
     /// Makes sure that the page at `at` is readable and valid, in `self.segment`.
     fn enter_page(&mut self, at: Lsn) -> Result<PageHeader, Stop> {
-        if let Some((current, header)) = self.page {
-            if current == at {
-                return Ok(header);
-            }
+        if let Some((current, header)) = self.page
+            && current == at
+        {
+            return Ok(header);
         }
         self.page = None;
         let layout = *self.source.layout();
@@ -371,7 +371,7 @@ impl WalReader {
         let mut start = from;
         if from == page_addr {
             start = from.advance(header_bytes);
-        } else if from.0 - page_addr.0 < header_bytes || from.0 % 8 != 0 {
+        } else if from.0 - page_addr.0 < header_bytes || !from.0.is_multiple_of(8) {
             return Err(EndReason::RecordOffset { at: from }.into());
         }
         let in_page = (start.0 - page_addr.0) as usize;
