@@ -12,10 +12,10 @@ use super::Exit;
 use super::args::WaldumpArgs;
 use super::error::CliError;
 use super::wal_range::WalRange;
-use crate::decode::{BlockImage, BlockRef, Compression, RECORD_HEADER_BYTES, Record};
+use crate::decode::{BlockImage, BlockRef, Compression, Record};
 use crate::rmgr::{RMGRS, desc, identify};
 use crate::types::{BLOCK_BYTES, ForkNumber, Lsn, RmgrId};
-use crate::wal::{Batch, RawRecord, WAL_PAGE_BYTES, WalReader};
+use crate::wal::{Batch, RECORD_HEADER_BYTES, RawRecord, WAL_PAGE_BYTES, WalReader};
 
 /// Read at once.
 const BATCH_RECORDS: usize = 4096;

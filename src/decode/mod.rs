@@ -15,8 +15,6 @@ use crate::wal::RawRecord;
 
 pub use image::{BlockImage, Compression, ImageError, ImageRestorer};
 
-/// Bytes of `XLogRecord`, the fixed header.
-pub const RECORD_HEADER_BYTES: usize = 24;
 /// `XLR_MAX_BLOCK_ID`.
 pub const MAX_BLOCK_ID: u8 = 32;
 

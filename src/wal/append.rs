@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::RECORD_HEADER_BYTES;
 use super::header::{LongHeader, PageHeader, PageInfo};
 use super::reader::record_crc;
 use super::{SegmentName, WAL_PAGE_BYTES, WalLayout};
-use crate::decode::RECORD_HEADER_BYTES;
 use crate::sys::{Create, Kernel, SysError, found};
 use crate::types::{Lsn, RmgrId, TimeLineId};
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use super::RECORD_HEADER_BYTES;
 use super::SegmentName;
-use crate::decode::RECORD_HEADER_BYTES;
 use crate::types::{Lsn, TimeLineId};
 
 /// Why reading stopped. Displayed in the words of PostgreSQL's log.

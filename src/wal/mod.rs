@@ -19,6 +19,9 @@ pub use timeline::{History, HistoryError};
 use crate::sys::SysError;
 use thiserror::Error;
 
+/// Bytes of `XLogRecord`, the fixed header of a record.
+pub const RECORD_HEADER_BYTES: usize = 24;
+
 /// WAL that cannot be read for a reason that is not an end of WAL.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WalError {

@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
+use super::RECORD_HEADER_BYTES;
 use super::end::TornRecord;
 use super::{
     EndOfWal, EndReason, LaterWal, PageHeader, Segment, SegmentName, SegmentSource, WAL_PAGE_BYTES,
     WalError, WalLayout,
 };
-use crate::decode::RECORD_HEADER_BYTES;
 use crate::types::{Lsn, RmgrId, TimeLineId};
 
 const TOT_LEN_BYTES: usize = 4;

@@ -70,8 +70,8 @@ impl Array<'_, RelFileLocator> {
     }
 }
 
-/// Statistics that go with a dropped object, 12 bytes. They live in memory during recovery, so that no
-/// change comes of it.
+/// Statistics that go with a dropped object, 12 bytes. They live in memory during recovery, so
+/// that no change comes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(alias = "xl_xact_stats_item")]
 struct StatsItem {
