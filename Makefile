@@ -23,7 +23,7 @@ postgres: ## lay out the PostgreSQL servers of the tests in .pg
 
 .PHONY: test
 test: check postgres ## everything, with crashes of real servers; what CI runs
-	$(CARGO) test
+	$(CARGO) test --no-fail-fast
 
 .PHONY: demo
 demo: ## replay a bundled crash, with no PostgreSQL installed (SAMPLE=ddl, pgbench or locks)

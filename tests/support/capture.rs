@@ -167,10 +167,12 @@ impl Capture {
     /// The image as pgredo leaves it.
     pub fn replay(&self, options: &ReplayOptions) -> Recovered {
         let _lock = self.lock();
-        let root = tempfile::Builder::new()
-            .prefix("replay-")
-            .tempdir_in(&self.root);
-        let root = root.expect("next to the image").keep();
+        // Always the same name, so that results kept for inspection do not pile up.
+        let root = self.root.join(format!(
+            "replay-{}-{}",
+            options.order, options.nblocks_cache
+        ));
+        remove_directory(&root);
         self.recover(&root, |data| replay(data, &root, options));
         Recovered { root, remove: true }
     }

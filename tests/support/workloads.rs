@@ -100,7 +100,10 @@ pub fn lifecycle() -> Recipe {
         Sql(LIFECYCLE),
         Restart(Stop::Fast, &["max_connections = 90"]),
         Sql("BEGIN; UPDATE item SET body = 'prepared' WHERE id < 100; PREPARE TRANSACTION 'p'"),
-        Session("BEGIN; UPDATE item SET body = repeat('torn', 50) WHERE id > 100;"),
+        // Long enough for the WAL writer to flush whole pages, which tears the last record.
+        Session(
+            "BEGIN; UPDATE item SET body = repeat('torn', 50) WHERE id > 100; SELECT pg_sleep(1);",
+        ),
         Restart(
             Stop::Kill,
             &["max_connections = 95", "track_commit_timestamp = on"],
