@@ -12,6 +12,7 @@
 #
 #   SCALE=100          pgbench's scale
 #   SECONDS_RUN=60     how long it runs
+#   IMAGE=DIR          recover this crash image instead of making one
 #   PGREDO_PG_DIR=.pg  where the server trees are
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -61,20 +62,28 @@ start() { # data directory, log file, command in front of the server
   server=$(head -n1 "$data/postmaster.pid")
 }
 
-echo "making the crash: pgbench -i -s $scale, pgbench -M prepared -T $seconds" >&2
-"${as_owner[@]}" "$bin/initdb" -D "$work/image" -A trust -U postgres -N --no-instructions >/dev/null
-cat >>"$work/image/postgresql.conf" <<'CONF'
+make_crash() {
+  echo "making the crash: pgbench -i -s $scale, pgbench -M prepared -T $seconds" >&2
+  "${as_owner[@]}" "$bin/initdb" -D "$work/image" -A trust -U postgres -N --no-instructions >/dev/null
+  cat >>"$work/image/postgresql.conf" <<'CONF'
 autovacuum = off
 checkpoint_timeout = 1h
 max_wal_size = 100GB
 CONF
-start "$work/image" "$work/log"
-client=(-h "$work" -p 5432 -U postgres)
-"$bin/pgbench" "${client[@]}" -i -q -s "$scale" postgres 2>/dev/null
-"$bin/pgbench" "${client[@]}" -n -M prepared -T "$seconds" postgres | grep 'transactions'
-end_server QUIT
-rm -f "$work/image/postmaster.pid"
-options=()
+  start "$work/image" "$work/log"
+  client=(-h "$work" -p 5432 -U postgres)
+  "$bin/pgbench" "${client[@]}" -i -q -s "$scale" postgres 2>/dev/null
+  "$bin/pgbench" "${client[@]}" -n -M prepared -T "$seconds" postgres | grep 'transactions'
+  end_server QUIT
+  rm -f "$work/image/postmaster.pid"
+  options=()
+}
+if [[ -n ${IMAGE:-} ]]; then
+  cp -a "$IMAGE" "$work/image"
+  options=()
+else
+  make_crash
+fi
 
 trace() { # output file; the command follows
   local output=$1

@@ -70,10 +70,11 @@ pub struct BufferPool {
 }
 
 impl BufferPool {
-    /// A pool of `capacity` pages, at least 16. Memory is taken as pages come in.
+    /// A pool of `capacity` pages, at least 16. Room is reserved at once, so that pages never
+    /// move; memory is taken as they come in.
     pub fn new(capacity: usize) -> BufferPool {
         BufferPool {
-            pages: Vec::new(),
+            pages: Vec::with_capacity(capacity.max(16)),
             metas: Vec::new(),
             capacity: capacity.max(16),
             free: Vec::new(),
@@ -157,15 +158,26 @@ impl BufferPool {
         fork: ForkId,
         block: BlockNumber,
     ) -> Result<Frame, SmgrError> {
-        let frame = match self.find(fork, block) {
-            Some(frame) => frame,
-            None => {
-                let frame = self.take_frame(smgr)?;
-                self.settle(frame, fork, block)
-            }
-        };
+        let frame = self.claim(smgr, fork, block)?;
         self.pages[frame.index()].bytes_mut().fill(0);
         Ok(frame)
+    }
+
+    /// The frame of a block all of whose bytes are about to be replaced. They are unspecified
+    /// until then, so the caller must not fail half-way.
+    pub fn claim(
+        &mut self,
+        smgr: &mut Smgr,
+        fork: ForkId,
+        block: BlockNumber,
+    ) -> Result<Frame, SmgrError> {
+        match self.find(fork, block) {
+            Some(frame) => Ok(frame),
+            None => {
+                let frame = self.take_frame(smgr)?;
+                Ok(self.settle(frame, fork, block))
+            }
+        }
     }
 
     /// Puts a filled frame under its block.

@@ -110,9 +110,9 @@ pub struct ReplayArgs {
     /// Order of redo
     #[arg(long, value_enum, default_value_t = RedoOrder::Record)]
     pub order: RedoOrder,
-    /// Memory for pages
-    #[arg(long, value_name = "SIZE", default_value = "128MB")]
-    pub buffers: ByteSize,
+    /// Memory for pages [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE")]
+    pub buffers: Option<ByteSize>,
     /// Remember relation sizes instead of asking the kernel each time
     #[arg(long, value_enum, value_name = "ON|OFF", default_value_t = OnOff::On)]
     pub nblocks_cache: OnOff,
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(args.copy_method(), CopyMethod::Clone);
         let args = replay("-D dir --in-place").unwrap();
         assert_eq!(args.copy_method(), CopyMethod::Copy);
-        assert_eq!(args.buffers, ByteSize(128 << 20));
+        assert_eq!(args.buffers, None);
         assert_eq!(args.progress, ProgressMode::None);
     }
 

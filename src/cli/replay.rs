@@ -16,7 +16,7 @@ use crate::pgdata::control::ControlFile;
 use crate::recovery::{Observer, Outcome, Prepared, Recovery, RecoveryError, RecoveryOptions};
 use crate::redo::TablespaceMap;
 use crate::smgr::{NblocksCache, SyncMethod};
-use crate::sys::{AsOwner, Kernel, Ownership, install_interrupt_handler};
+use crate::sys::{AsOwner, Kernel, Ownership, install_interrupt_handler, memory_bytes};
 use crate::types::Lsn;
 
 /// Replays.
@@ -42,7 +42,9 @@ pub(super) fn run(args: &ReplayArgs) -> ExitCode {
     let options = RecoveryOptions {
         data_directory: target,
         wal_directories: args.wal_dir.clone(),
-        buffers: args.buffers.0,
+        buffers: args
+            .buffers
+            .map_or_else(|| memory_bytes(&kernel) / 4, |size| size.0),
         nblocks_cache: match args.nblocks_cache {
             OnOff::On => NblocksCache::On,
             OnOff::Off => NblocksCache::Off,

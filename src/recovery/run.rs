@@ -150,7 +150,7 @@ impl Recovery {
         observer: &mut dyn Observer,
         seconds: &mut Seconds,
     ) -> Result<Lsn, RecoveryError> {
-        let mut reader = self.reader();
+        let mut reader = self.reader().checked_to(self.survey.end.lsn);
         let mut batch = Batch::new();
         let stop = self.options.stop_before.unwrap_or(Lsn(u64::MAX));
         loop {

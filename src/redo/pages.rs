@@ -50,7 +50,8 @@ impl Redo {
         let blocks = self.smgr.nblocks(fork)?;
         match touch.kind {
             TouchKind::Image => {
-                let frame = self.zeroed_block(fork, tag.block, blocks)?;
+                self.extend_over(fork, tag.block, blocks)?;
+                let frame = self.pool.claim(&mut self.smgr, fork, tag.block)?;
                 self.restore_image(record, touch, frame)?;
                 Ok(Some((frame, PageState::Restored)))
             }
@@ -81,10 +82,21 @@ impl Redo {
         block: BlockNumber,
         blocks: BlockNumber,
     ) -> Result<Frame, SmgrError> {
+        self.extend_over(fork, block, blocks)?;
+        self.pool.zeroed(&mut self.smgr, fork, block)
+    }
+
+    /// A fork of `blocks` blocks grows, if it must, to hold `block`.
+    fn extend_over(
+        &mut self,
+        fork: ForkId,
+        block: BlockNumber,
+        blocks: BlockNumber,
+    ) -> Result<(), SmgrError> {
         if block >= blocks {
             self.smgr.extend(fork, block.saturating_add(1))?;
         }
-        self.pool.zeroed(&mut self.smgr, fork, block)
+        Ok(())
     }
 
     fn restore_image(
@@ -149,9 +161,7 @@ impl Redo {
         block: BlockNumber,
         blocks: BlockNumber,
     ) -> Result<Frame, SmgrError> {
-        if block >= blocks {
-            self.smgr.extend(fork, block.saturating_add(1))?;
-        }
+        self.extend_over(fork, block, blocks)?;
         match self.pool.read(&mut self.smgr, fork, block) {
             Err(SmgrError::InvalidPage { .. }) => self.pool.zeroed(&mut self.smgr, fork, block),
             other => other,

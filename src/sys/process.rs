@@ -1,11 +1,15 @@
 //! Processes, signals and terminals.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use nix::sys::signal;
+use nix::sys::sysinfo::sysinfo;
 use nix::unistd::Pid;
+
+use super::Kernel;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -22,6 +26,23 @@ pub fn parent_pid() -> u32 {
 /// True if a process of that number exists, whoever owns it.
 pub fn pid_is_alive(pid: i32) -> bool {
     !matches!(signal::kill(Pid::from_raw(pid), None), Err(Errno::ESRCH))
+}
+
+/// Memory of the machine in bytes, or less if a control group grants less.
+pub fn memory_bytes(kernel: &Kernel) -> u64 {
+    let machine = sysinfo().map_or(u64::MAX, |info| info.ram_total());
+    let granted = kernel
+        .open_read(Path::new("/sys/fs/cgroup/memory.max"))
+        .and_then(|file| {
+            let mut text = [0; 32];
+            let read = file.read_at(&mut text, 0)?;
+            Ok(String::from_utf8_lossy(&text[..read])
+                .trim()
+                .parse()
+                .unwrap_or(u64::MAX))
+        });
+    // No control group, or one without a limit.
+    machine.min(granted.unwrap_or(u64::MAX))
 }
 
 /// True if standard error is a terminal.

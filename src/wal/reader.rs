@@ -139,6 +139,8 @@ pub struct WalReader {
     /// Timeline of the newest page seen.
     latest_page: Lsn,
     latest_tli: TimeLineId,
+    /// CRCs of records that end here or before were checked by an earlier reader.
+    checked_to: Lsn,
 }
 
 /// Stops one attempt to read a record.
@@ -170,6 +172,7 @@ impl WalReader {
             last: Lsn::INVALID,
             latest_page: Lsn::INVALID,
             latest_tli: TimeLineId(0),
+            checked_to: Lsn::INVALID,
         }
     }
 
@@ -191,6 +194,13 @@ impl WalReader {
     /// Timeline of the page read last.
     pub fn timeline(&self) -> TimeLineId {
         self.latest_tli
+    }
+
+    /// Records that end at `end` or before have been read once; their CRCs are not computed
+    /// again.
+    pub fn checked_to(mut self, end: Lsn) -> WalReader {
+        self.checked_to = end;
+        self
     }
 
     /// The first record must link back to the one at `previous`.
@@ -325,7 +335,7 @@ impl WalReader {
             match self.assemble(batch, start, total, page_addr)? {
                 Assembled::Whole { offset, end_lsn } => {
                     let bytes = &batch.assembled[offset..offset + total];
-                    let checked = check_crc(bytes, start).map(|()| end_lsn);
+                    let checked = self.check_crc(bytes, start, end_lsn).map(|()| end_lsn);
                     let end_lsn = match checked {
                         Ok(end_lsn) => self.end_of(bytes, end_lsn),
                         Err(reason) => {
@@ -411,6 +421,15 @@ impl WalReader {
         }
     }
 
+    /// `ValidXLogRecord`.
+    fn check_crc(&self, bytes: &[u8], at: Lsn, end: Lsn) -> Result<(), EndReason> {
+        if end <= self.checked_to || record_crc(bytes) == word(&bytes[XL_CRC..]) {
+            Ok(())
+        } else {
+            Err(EndReason::Checksum { at })
+        }
+    }
+
     /// Takes a record that lies on one page.
     fn take_in_page(
         &mut self,
@@ -422,8 +441,9 @@ impl WalReader {
         let segment = self.segment.as_ref().expect("a page was entered");
         let offset = (start.0 - segment.start().0) as usize;
         let bytes = &segment.bytes()[offset..offset + total];
-        check_crc(bytes, start)?;
-        let end_lsn = self.end_of(bytes, start.advance(total as u64).align_up());
+        let end_lsn = start.advance(total as u64).align_up();
+        self.check_crc(bytes, start, end_lsn)?;
+        let end_lsn = self.end_of(bytes, end_lsn);
         if batch
             .segments
             .last()
@@ -594,16 +614,7 @@ fn double_word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"))
 }
 
-/// `ValidXLogRecord`: the CRC covers the bytes after the header, then the header before the CRC.
-fn check_crc(bytes: &[u8], at: Lsn) -> Result<(), EndReason> {
-    if record_crc(bytes) == word(&bytes[XL_CRC..]) {
-        Ok(())
-    } else {
-        Err(EndReason::Checksum { at })
-    }
-}
-
-/// The CRC-32C of a whole record.
+/// The CRC-32C of a whole record: the bytes after the header, then the header before the CRC.
 pub(super) fn record_crc(bytes: &[u8]) -> u32 {
     let crc = crc32c::crc32c(&bytes[RECORD_HEADER_BYTES..]);
     crc32c::crc32c_append(crc, &bytes[..XL_CRC])
