@@ -15,6 +15,8 @@
 #   IMAGE=DIR          recover this crash image instead of making one
 #   PGREDO_PG_DIR=.pg  where the server trees are
 set -euo pipefail
+# A zone that needs no file: reading one is the time library's own affair.
+export TZ=UTC0
 cd "$(dirname "$0")/.."
 
 scale=${SCALE:-100}

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::args::ReplayArgs;
 use super::error::CliError;
-use crate::sys::{Create, Kernel};
+use crate::sys::Kernel;
 
 /// Copies the data directory to the output directory.
 pub(super) fn copy(
@@ -20,10 +20,7 @@ pub(super) fn copy(
 /// Writes `text` to a file, or to standard output.
 pub(super) fn print(file: Option<&Path>, text: &str) -> Result<(), CliError> {
     match file {
-        Some(path) => {
-            let file = Kernel::new().create(path, Create::Truncate, 0o644)?;
-            Ok(file.write_at(text.as_bytes(), 0)?)
-        }
+        Some(path) => Ok(Kernel::new().write_file(path, text.as_bytes(), 0o644)?),
         None => Ok(std::io::stdout().write_all(text.as_bytes())?),
     }
 }

@@ -74,13 +74,14 @@ impl Kernel {
     /// The entries of a directory, `.` and `..` left out, sorted by name.
     pub fn read_dir(&self, path: &Path) -> SysResult<Vec<DirEntry>> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let mut dir = self.call(Syscall::Openat, "open directory", path, || {
+        let dir = self.call(Syscall::Openat, "open directory", path, || {
             Dir::open(path, flags, Mode::empty())
         })?;
         let mut entries = Vec::new();
+        // Owned by the iterator: a borrowed one would rewind the directory, which is an lseek.
+        let mut dir = Some(dir);
         let listed = self.call(Syscall::Getdents64, "read directory", path, || {
-            entries.clear();
-            for entry in dir.iter() {
+            for entry in dir.take().into_iter().flatten() {
                 let entry = entry?;
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
                 if name != "." && name != ".." {
@@ -89,7 +90,6 @@ impl Kernel {
             }
             Ok(())
         });
-        drop(dir);
         self.call(Syscall::Close, "close", path, || Ok(()))?;
         listed?;
         entries.sort_by(|a, b| a.0.cmp(&b.0));

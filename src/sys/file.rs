@@ -96,6 +96,20 @@ impl Kernel {
         Ok(out)
     }
 
+    /// Makes or empties a file and writes `bytes` to it, without syncing: for results, not for
+    /// data.
+    pub fn write_file(&self, path: &Path, bytes: &[u8], mode: u32) -> SysResult<()> {
+        let file = self.create(path, Create::Truncate, mode)?;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let n = self.call(Syscall::Write, "write", path, || {
+                unistd::write(file.fd(), rest)
+            })?;
+            rest = &rest[file.progress(n)?..];
+        }
+        Ok(())
+    }
+
     /// Replaces a file durably: temporary file beside it, fsync, rename, fsync of the directory.
     pub fn replace_file(&self, path: &Path, bytes: &[u8], mode: u32) -> SysResult<()> {
         let mut name = path.file_name().unwrap_or_default().to_owned();
