@@ -39,23 +39,21 @@ pub struct RawRecord<'w> {
     pub bytes: &'w [u8],
 }
 
-/// Where the bytes of a record are.
-#[derive(Debug, Clone, Copy)]
-enum Place {
-    /// In segment `segment` of the batch, from `offset`.
-    Mapped { segment: usize, offset: usize },
-    /// Put together, from `offset` of the assembled bytes.
-    Assembled { offset: usize },
-}
-
+/// Where the bytes of a record are. There is one of these for each record of a window, so it is
+/// kept small.
 #[derive(Debug, Clone, Copy)]
 struct Located {
     lsn: Lsn,
     end_lsn: Lsn,
-    overwritten: Lsn,
-    bytes: usize,
-    place: Place,
+    /// In the segment, or among the assembled bytes.
+    offset: u64,
+    bytes: u32,
+    /// Index of the segment in the batch, or [`ASSEMBLED`].
+    segment: u32,
 }
+
+/// The record was put together.
+const ASSEMBLED: u32 = u32::MAX;
 
 /// Consecutive records, and what their bytes lie in.
 #[derive(Debug, Default)]
@@ -63,6 +61,8 @@ pub struct Batch {
     segments: Vec<Arc<Segment>>,
     assembled: Vec<u8>,
     records: Vec<Located>,
+    /// Records that replace an unfinished one, with the start of that one.
+    overwritten: Vec<(Lsn, Lsn)>,
     end: Option<EndOfWal>,
 }
 
@@ -85,17 +85,18 @@ impl Batch {
     /// Record `index` of the batch.
     pub fn record(&self, index: usize) -> RawRecord<'_> {
         let at = &self.records[index];
-        let bytes = match at.place {
-            Place::Mapped { segment, offset } => {
-                &self.segments[segment].bytes()[offset..offset + at.bytes]
-            }
-            Place::Assembled { offset } => &self.assembled[offset..offset + at.bytes],
+        let offset = at.offset as usize;
+        let source = match at.segment {
+            ASSEMBLED => &self.assembled[..],
+            segment => self.segments[segment as usize].bytes(),
         };
+        // Hardly any batch has one.
+        let overwritten = self.overwritten.iter().find(|(lsn, _)| *lsn == at.lsn);
         RawRecord {
             lsn: at.lsn,
             end_lsn: at.end_lsn,
-            overwritten: at.overwritten,
-            bytes,
+            overwritten: overwritten.map_or(Lsn::INVALID, |(_, aborted)| *aborted),
+            bytes: &source[offset..offset + at.bytes as usize],
         }
     }
 
@@ -116,7 +117,14 @@ impl Batch {
             .find(|s| s.name().segno == layout.segno(at))
     }
 
-    fn clear(&mut self) {
+    /// Bytes of memory that the batch takes, the mapped segments not counted.
+    pub fn memory(&self) -> usize {
+        self.assembled.len() + self.records.len() * size_of::<Located>()
+    }
+
+    /// Forgets the records; memory is kept.
+    pub fn clear(&mut self) {
+        self.overwritten.clear();
         self.segments.clear();
         self.assembled.clear();
         self.records.clear();
@@ -218,7 +226,18 @@ impl WalReader {
         max_bytes: usize,
     ) -> Result<(), WalError> {
         batch.clear();
+        self.append(batch, max_records, max_bytes)
+    }
+
+    /// Adds the next records to those of `batch`, within the same limits.
+    pub fn append(
+        &mut self,
+        batch: &mut Batch,
+        max_records: usize,
+        max_bytes: usize,
+    ) -> Result<(), WalError> {
         let started = self.next;
+        let max_records = batch.len().saturating_add(max_records);
         while batch.len() < max_records && self.next.0 - started.0 < max_bytes as u64 {
             match self.read_record(batch) {
                 Ok(()) => {}
@@ -351,16 +370,12 @@ impl WalReader {
                             });
                         }
                     };
-                    let place = Place::Assembled { offset };
                     self.push(
                         batch,
-                        Located {
-                            lsn: start,
-                            end_lsn,
-                            overwritten,
-                            bytes: total,
-                            place,
-                        },
+                        start,
+                        end_lsn,
+                        overwritten,
+                        (ASSEMBLED, offset, total),
                     );
                     return Ok(());
                 }
@@ -451,27 +466,32 @@ impl WalReader {
         {
             batch.segments.push(segment.clone());
         }
-        let place = Place::Mapped {
-            segment: batch.segments.len() - 1,
-            offset,
-        };
-        self.push(
-            batch,
-            Located {
-                lsn: start,
-                end_lsn,
-                overwritten,
-                bytes: total,
-                place,
-            },
-        );
+        let segment = batch.segments.len() as u32 - 1;
+        self.push(batch, start, end_lsn, overwritten, (segment, offset, total));
         Ok(())
     }
 
-    fn push(&mut self, batch: &mut Batch, located: Located) {
-        self.last = located.lsn;
-        self.next = located.end_lsn;
-        batch.records.push(located);
+    fn push(
+        &mut self,
+        batch: &mut Batch,
+        lsn: Lsn,
+        end_lsn: Lsn,
+        overwritten: Lsn,
+        (segment, offset, bytes): (u32, usize, usize),
+    ) {
+        self.last = lsn;
+        self.next = end_lsn;
+        if overwritten.is_valid() {
+            batch.overwritten.push((lsn, overwritten));
+        }
+        let (offset, bytes) = (offset as u64, bytes as u32);
+        batch.records.push(Located {
+            lsn,
+            end_lsn,
+            offset,
+            bytes,
+            segment,
+        });
     }
 
     /// A SWITCH reaches to the end of its segment.
