@@ -147,3 +147,6 @@ pub(super) fn mask(page: &mut Page, _block: BlockNumber) {
     // Of no use in recovery, so it is not logged (`brin_start_evacuating_page`).
     page::clear_evacuate(page);
 }
+
+#[cfg(test)]
+mod tests;

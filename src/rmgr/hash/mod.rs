@@ -215,3 +215,6 @@ pub(super) fn mask(page: &mut Page, _block: BlockNumber) {
     opaque.flag &= !page::LH_PAGE_HAS_DEAD_TUPLES;
     opaque.write(page);
 }
+
+#[cfg(test)]
+mod tests;
