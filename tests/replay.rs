@@ -77,6 +77,21 @@ fn unlogged() {
 }
 
 #[test]
+fn hash_brin() {
+    check(workloads::hash_brin());
+}
+
+#[test]
+fn hash_brin_consistency_checked() {
+    check(workloads::hash_brin_consistency_checked());
+}
+
+#[test]
+fn hash_brin_no_page_images() {
+    check(workloads::hash_brin_no_page_images());
+}
+
+#[test]
 fn mixed() {
     check(workloads::mixed());
 }

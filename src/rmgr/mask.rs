@@ -3,7 +3,9 @@
 //!
 //! A page whose header is corrupt is left as it is, so that the comparison reports it.
 
-use crate::page::{LpFlags, PD_ALL_VISIBLE, PD_HAS_FREE_LINES, PD_PAGE_FULL, Page, PageError};
+use crate::page::{
+    LpFlags, PAGE_HEADER_BYTES, PD_ALL_VISIBLE, PD_HAS_FREE_LINES, PD_PAGE_FULL, Page, PageError,
+};
 use crate::types::{Lsn, TransactionId};
 
 /// `mask_page_lsn_and_checksum`: the primary's page may have moved on since the image was taken,
@@ -25,6 +27,13 @@ pub(super) fn unused_space(page: &mut Page) {
     if let Ok((lower, upper, _)) = page.checked_bounds() {
         page.bytes_mut()[lower..upper].fill(0);
     }
+}
+
+/// `mask_page_content`: nothing on the page counts any more, not even where its hole is.
+pub(super) fn page_content(page: &mut Page) {
+    page.bytes_mut()[PAGE_HEADER_BYTES..].fill(0);
+    page.set_lower(0);
+    page.set_upper(0);
 }
 
 /// `mask_lp_flags`: index scans mark items dead without WAL.
@@ -69,6 +78,10 @@ mod tests {
 
         line_pointer_flags(&mut page);
         assert_eq!(page.item_id(1), Ok(ItemId(8160 | 16 << 17)));
+
+        page_content(&mut page);
+        assert_eq!((page.lower(), page.upper(), page.special()), (0, 0, 8176));
+        assert!(page.bytes()[24..].iter().all(|b| *b == 0));
     }
 
     #[test]

@@ -12,9 +12,12 @@ mod mask;
 mod table;
 mod touch;
 
+mod brin;
 mod clog;
 mod commit_ts;
 mod dbase;
+mod generic;
+mod hash;
 mod heap;
 mod heap2;
 mod logical_message;

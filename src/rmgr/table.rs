@@ -1,9 +1,9 @@
 //! The resource managers in PostgreSQL's order (`src/include/access/rmgrlist.h`).
 
 use super::{
-    Change, Effect, PageState, RedoSettings, RmgrError, Touch, Touches, btree, clog, commit_ts,
-    dbase, explicit_touches, heap, heap2, logical_message, multixact, relmap, replication_origin,
-    sequence, standby, storage, tablespace, transaction, xlog,
+    Change, Effect, PageState, RedoSettings, RmgrError, Touch, Touches, brin, btree, clog,
+    commit_ts, dbase, explicit_touches, generic, hash, heap, heap2, logical_message, multixact,
+    relmap, replication_origin, sequence, standby, storage, tablespace, transaction, xlog,
 };
 use crate::decode::Record;
 use crate::page::Page;
@@ -132,14 +132,14 @@ pub static RMGRS: [Rmgr; 22] = [
     pages!("Heap2", heap2, heap2::touches, heap2::changes),
     pages!("Heap", heap, heap::touches, no_changes),
     pages!("Btree", btree, explicit_touches, no_changes),
-    unsupported!("Hash"),
+    pages!("Hash", hash, explicit_touches, no_changes),
     unsupported!("Gin"),
     unsupported!("Gist"),
     pages!("Sequence", sequence, explicit_touches, no_changes),
     unsupported!("SPGist"),
-    unsupported!("BRIN"),
+    pages!("BRIN", brin, explicit_touches, no_changes),
     no_pages!("CommitTs", commit_ts),
     no_pages!("ReplicationOrigin", replication_origin),
-    unsupported!("Generic"),
+    pages!("Generic", generic, explicit_touches, no_changes),
     no_pages!("LogicalMessage", logical_message),
 ];

@@ -1,5 +1,4 @@
-//! The workloads whose crashes are recovered. Only heaps and btrees are used, which is all the
-//! system catalogs use as well.
+//! The workloads whose crashes are recovered.
 
 use super::postgres::Stop;
 use super::recipe::{Recipe, Step};
@@ -21,6 +20,7 @@ const LIFECYCLE: &str = include_str!("../workloads/lifecycle.sql");
 const MANY_TRANSACTIONS: &str = include_str!("../workloads/many_transactions.sql");
 const CHAIN_UPDATE: &str = include_str!("../workloads/chain_update.sql");
 const CHAIN_LOCK: &str = include_str!("../workloads/chain_lock.sql");
+const HASH_BRIN: &str = include_str!("../workloads/hash_brin.sql");
 const UNLOGGED: &str = include_str!("../workloads/unlogged.sql");
 const MIXED: &str = include_str!("../workloads/mixed.sql");
 const OPEN: &str = include_str!("../workloads/open.sql");
@@ -131,6 +131,26 @@ pub fn many_transactions() -> Recipe {
 /// Unlogged tables, indexes and sequences.
 pub fn unlogged() -> Recipe {
     Recipe::new("unlogged", vec![Sql(UNLOGGED)])
+}
+
+/// Hash, BRIN and bloom indexes, all from one checkpoint on.
+pub fn hash_brin() -> Recipe {
+    Recipe::new("hash_brin", vec![Sql("CHECKPOINT"), Sql(HASH_BRIN)])
+}
+
+/// The same with the images that each of their records must lead to.
+pub fn hash_brin_consistency_checked() -> Recipe {
+    let settings = &[
+        "wal_consistency_checking = 'hash,brin,generic'",
+        "wal_compression = lz4",
+    ];
+    hash_brin().variant("hash_brin_consistency_checked", settings)
+}
+
+/// The same without images and with so few buffers that pages of all ages are on disk.
+pub fn hash_brin_no_page_images() -> Recipe {
+    let settings = &["full_page_writes = off", "shared_buffers = 1MB"];
+    hash_brin().variant("hash_brin_no_page_images", settings)
 }
 
 /// A bit of everything, with a transaction still open at the crash whose records were flushed by
