@@ -106,9 +106,7 @@ fn set_deleted(page: &mut Page, delete_xid: FullTransactionId) -> Result<(), Rmg
 #[cfg(test)]
 mod tests {
     use super::super::page::*;
-    use super::super::testing::{
-        block, fails, flags, items, longs, page_of, redone, tuple, words,
-    };
+    use super::super::testing::{block, fails, flags, items, longs, page_of, redone, tuple, words};
 
     #[test]
     fn leaf_keeps_the_xid_and_the_parent_loses_the_downlink() {

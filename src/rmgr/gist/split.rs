@@ -179,7 +179,14 @@ mod tests {
     fn left_child_below_is_finished_even_when_restored() {
         let before = page_of(F_FOLLOW_RIGHT, &[tuple(1, 16)]);
         for state in [PageState::Needs, PageState::Restored] {
-            let page = redone_in(state, 0x30, &split(0, 2, 1), &[block(0, 3, &[])], 0, &before);
+            let page = redone_in(
+                state,
+                0x30,
+                &split(0, 2, 1),
+                &[block(0, 3, &[])],
+                0,
+                &before,
+            );
             assert_eq!((nsn(&page), flags(&page)), (END_LSN, 0));
         }
     }
@@ -192,16 +199,29 @@ mod tests {
             let short = block(1, 7, &data[..len]).init();
             assert!(fails(0x30, &main, &[short], 1, &Page::zeroed()), "{len}");
         }
-        let miscounted = [longs(&[1]), data[4..].to_vec()].concat();
-        let negative = [longs(&[u32::MAX]), data[4..].to_vec()].concat();
+        let tuples = data[4..].to_vec();
+        let miscounted = [longs(&[1]), tuples.clone()].concat();
+        let negative = [longs(&[u32::MAX]), tuples].concat();
         for data in [miscounted, negative] {
-            assert!(fails(0x30, &main, &[block(1, 7, &data).init()], 1, &Page::zeroed()));
+            assert!(fails(
+                0x30,
+                &main,
+                &[block(1, 7, &data).init()],
+                1,
+                &Page::zeroed()
+            ));
         }
         let without_init = block(1, 7, &data);
         assert!(fails(0x30, &main, &[without_init], 1, &Page::zeroed()));
         let beyond = [block(1, 7, &data).init(), block(2, 8, &data).init()];
         assert!(fails(0x30, &main, &beyond, 2, &Page::zeroed()));
         let without_next = [block(1, 7, &data).init()];
-        assert!(fails(0x30, &split(1, 2, 1), &without_next, 1, &Page::zeroed()));
+        assert!(fails(
+            0x30,
+            &split(1, 2, 1),
+            &without_next,
+            1,
+            &Page::zeroed()
+        ));
     }
 }

@@ -70,9 +70,7 @@ type Offsets = SmallVec<[OffsetNumber; 408]>;
 fn read_offsets(c: &mut Cursor<'_>, count: u16) -> Result<Offsets, ShortRead> {
     let bytes = c.bytes("todelete", 2 * usize::from(count))?;
     let offsets = bytes.chunks_exact(2);
-    Ok(offsets
-        .map(|b| u16::from_le_bytes([b[0], b[1]]))
-        .collect())
+    Ok(offsets.map(|b| u16::from_le_bytes([b[0], b[1]])).collect())
 }
 
 /// `gistRedoPageUpdateRecord`, but for the left child. The data of block 0 are the offsets of the
@@ -170,7 +168,13 @@ mod tests {
     #[test]
     fn deletions_leave_no_mark_on_an_inner_page() {
         let inner = page_of(0, &[tuple(1, 16), tuple(2, 16)]);
-        let page = redone(0x00, &words(&[1, 0]), &[block(0, 7, &words(&[1]))], 0, &inner);
+        let page = redone(
+            0x00,
+            &words(&[1, 0]),
+            &[block(0, 7, &words(&[1]))],
+            0,
+            &inner,
+        );
         assert_eq!(items(&page), [tuple(2, 16)]);
         assert_eq!(flags(&page), 0);
     }
@@ -186,14 +190,26 @@ mod tests {
         assert_eq!(page.item_id(2).unwrap().flags(), LpFlags::Dead);
         assert_eq!(flags(&page), F_LEAF | F_HAS_GARBAGE);
         let more = [data, tuple(8, 16)].concat();
-        assert!(fails(0x00, &words(&[1, 1]), &[block(0, 7, &more)], 0, &leaf()));
+        assert!(fails(
+            0x00,
+            &words(&[1, 1]),
+            &[block(0, 7, &more)],
+            0,
+            &leaf()
+        ));
     }
 
     #[test]
     fn wrong_number_of_tuples_is_an_error() {
         let data = [tuple(4, 16), tuple(5, 16)].concat();
         for (announced, works) in [(1, false), (2, true), (3, false)] {
-            let failed = fails(0x00, &words(&[0, announced]), &[block(0, 7, &data)], 0, &leaf());
+            let failed = fails(
+                0x00,
+                &words(&[0, announced]),
+                &[block(0, 7, &data)],
+                0,
+                &leaf(),
+            );
             assert_eq!(failed, !works, "{announced}");
         }
     }
@@ -218,7 +234,10 @@ mod tests {
         assert_eq!(items(&page), [tuple(3, 16)]);
         assert_eq!(flags(&page), F_LEAF | F_TUPLES_DELETED);
         for len in 0..main.len() {
-            assert!(fails(0x10, &main[..len], &[block(0, 7, &[])], 0, &leaf()), "{len}");
+            assert!(
+                fails(0x10, &main[..len], &[block(0, 7, &[])], 0, &leaf()),
+                "{len}"
+            );
         }
         assert!(fails(0x10, &main, &[block(1, 7, &[])], 1, &leaf()));
     }

@@ -100,3 +100,99 @@ pub(super) fn redo(
         id => Err(unexpected_block(id)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{
+        Counts, DEAD, PLACEHOLDER, block, counts, fails, fails_cut, inner, items, leaf, page_of,
+        redone, words,
+    };
+    use crate::page::Page;
+
+    /// Main data of an addition to the tree of values.
+    fn add(new: u8, nulls: u8, [off, head, parent, node]: [u16; 4], tuple: &[u8]) -> Vec<u8> {
+        let offsets = words(&[off, head, parent, node]);
+        [&[new, nulls], offsets.as_slice(), tuple].concat()
+    }
+
+    #[test]
+    fn tuple_comes_second_in_its_chain() {
+        let before = page_of(&[leaf(1, 16, 2), leaf(2, 24, 0)]);
+        let main = add(0, 0, [3, 1, 0, 0], &leaf(3, 32, 2));
+        let page = redone(0x10, &main, &[block(0, 7, &[])], 0, &before);
+        assert_eq!(
+            items(&page),
+            [leaf(1, 16, 3), leaf(2, 24, 0), leaf(3, 32, 2)]
+        );
+        fails_cut(0x10, &main, &[block(0, 7, &[])], 0, &before);
+    }
+
+    #[test]
+    fn placeholder_is_replaced_and_nothing_else() {
+        let before = page_of(&[leaf(1, 16, 0), PLACEHOLDER.to_vec(), leaf(2, 16, 0)]);
+        let main = add(0, 0, [2, 0, 0, 0], &leaf(3, 24, 0));
+        let page = redone(0x10, &main, &[block(0, 7, &[])], 0, &before);
+        assert_eq!(
+            items(&page),
+            [leaf(1, 16, 0), leaf(3, 24, 0), leaf(2, 16, 0)]
+        );
+        let none = Counts {
+            redirections: 0,
+            placeholders: 0,
+        };
+        assert_eq!(counts(&page), none);
+        for offset in [0, 1, 3, 5] {
+            let main = add(0, 0, [offset, 9, 0, 0], &leaf(3, 24, 0));
+            assert!(
+                fails(0x10, &main, &[block(0, 7, &[])], 0, &before),
+                "{offset}"
+            );
+        }
+    }
+
+    #[test]
+    fn dead_head_is_replaced_without_counting() {
+        let before = page_of(&[DEAD.to_vec(), PLACEHOLDER.to_vec()]);
+        let main = add(0, 0, [1, 1, 0, 0], &leaf(3, 24, 0));
+        let page = redone(0x10, &main, &[block(0, 7, &[])], 0, &before);
+        assert_eq!(items(&page), [leaf(3, 24, 0), PLACEHOLDER.to_vec()]);
+        assert_eq!(counts(&page), counts(&before));
+    }
+
+    #[test]
+    fn new_page_belongs_to_the_tree_it_was_made_for() {
+        for (nulls, flags) in [(0, 4), (1, 12)] {
+            let main = add(1, nulls, [1, 0, 0, 0], &leaf(3, 24, 0));
+            let page = redone(0x10, &main, &[block(0, 7, &[]).init()], 0, &Page::zeroed());
+            assert_eq!(items(&page), [leaf(3, 24, 0)]);
+            assert_eq!(page.bytes()[8184..], [flags, 0, 0, 0, 0, 0, 0x82, 0xFF]);
+            assert!(fails(0x10, &main, &[block(0, 7, &[])], 0, &Page::zeroed()));
+        }
+        let main = add(0, 0, [1, 0, 0, 0], &leaf(3, 24, 0));
+        assert!(fails(
+            0x10,
+            &main,
+            &[block(0, 7, &[]).init()],
+            0,
+            &Page::zeroed()
+        ));
+    }
+
+    #[test]
+    fn parent_links_to_the_tuple() {
+        let parent = page_of(&[leaf(1, 16, 0), inner(5, &[(1, 1), (1, 2), (1, 3)])]);
+        let blocks = [block(0, 7, &[]), block(1, 3, &[])];
+        let main = add(0, 0, [9, 0, 2, 1], &leaf(3, 24, 0));
+        let page = redone(0x10, &main, &blocks, 1, &parent);
+        let linked = inner(5, &[(1, 1), (7, 9), (1, 3)]);
+        assert_eq!(items(&page), [leaf(1, 16, 0), linked]);
+        fails_cut(0x10, &main, &blocks, 1, &parent);
+        for (parent_off, node) in [(0, 1), (2, 3), (3, 0)] {
+            let main = add(0, 0, [9, 0, parent_off, node], &leaf(3, 24, 0));
+            assert!(
+                fails(0x10, &main, &blocks, 1, &parent),
+                "{parent_off} {node}"
+            );
+        }
+    }
+}

@@ -113,3 +113,74 @@ pub(super) fn redo(
         id => Err(unexpected_block(id)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{
+        Counts, PLACEHOLDER, block, counts, fails, fails_cut, inner, items, page_of, redirect,
+        redone, state, words,
+    };
+    use crate::page::Page;
+
+    /// Main data: tuple 1 becomes `tuple` at `offnum_new`; its downlink is node 1 of tuple 2.
+    fn add(offnum_new: u16, new: u8, parent_blk: i8, is_build: u8, tuple: &[u8]) -> Vec<u8> {
+        let mut main = words(&[1, offnum_new]);
+        main.extend([new, parent_blk as u8, 2, 0, 1, 0, 0xEE, 0xEE]);
+        main.extend(state(is_build));
+        main.extend(tuple);
+        main
+    }
+
+    #[test]
+    fn tuple_grows_in_place() {
+        let grown = inner(4, &[(1, 1), (1, 2), (1, 3)]);
+        let other = inner(5, &[(1, 8), (1, 1)]);
+        let before = page_of(&[inner(4, &[(1, 1), (1, 2)]), other.clone()]);
+        let main = add(0, 0, -1, 0, &grown);
+        let page = redone(0x30, &main, &[block(0, 7, &[])], 0, &before);
+        assert_eq!(items(&page), [grown, other]);
+        fails_cut(0x30, &main, &[block(0, 7, &[])], 0, &before);
+        assert!(fails(0x30, &main, &[block(2, 7, &[])], 2, &before));
+    }
+
+    #[test]
+    fn tuple_moves_and_its_parent_may_be_on_any_page() {
+        let grown = inner(4, &[(1, 1), (1, 2), (1, 3)]);
+        let parent = inner(5, &[(1, 8), (7, 1)]);
+        let linked = inner(5, &[(1, 8), (8, 3)]);
+        let blocks = [block(0, 7, &[]), block(1, 8, &[]), block(2, 9, &[])];
+        let page = page_of(&[inner(4, &[(1, 1)]), parent.clone()]);
+        let at = |blk, here| if blk == here { &linked } else { &parent };
+        for parent_blk in [0, 1, 2] {
+            let main = add(3, 0, parent_blk, 0, &grown);
+            let old = redone(0x30, &main, &blocks, 0, &page);
+            assert_eq!(items(&old), [redirect(8, 3), at(parent_blk, 0).clone()]);
+            let moved = Counts {
+                redirections: 1,
+                placeholders: 0,
+            };
+            assert_eq!(counts(&old), moved);
+            let new = redone(0x30, &main, &blocks, 1, &page);
+            assert_eq!(items(&new)[1..], [at(parent_blk, 1).clone(), grown.clone()]);
+            if parent_blk == 2 {
+                let above = redone(0x30, &main, &blocks, 2, &page);
+                assert_eq!(items(&above)[1], linked);
+            } else {
+                assert!(fails(0x30, &main, &blocks, 2, &page));
+            }
+        }
+    }
+
+    #[test]
+    fn build_needs_no_redirects_and_makes_pages() {
+        let grown = inner(4, &[(1, 1), (1, 2), (1, 3)]);
+        let blocks = [block(0, 7, &[]), block(1, 8, &[]).init()];
+        let main = add(1, 1, 2, 1, &grown);
+        let page = redone(0x30, &main, &blocks, 0, &page_of(&[inner(4, &[(1, 1)])]));
+        assert_eq!(items(&page), [PLACEHOLDER.to_vec()]);
+        assert_eq!(counts(&page).placeholders, 1);
+        let page = redone(0x30, &main, &blocks, 1, &Page::zeroed());
+        assert_eq!(items(&page), [grown]);
+        assert_eq!(page.u16_at(8184), 0);
+    }
+}

@@ -115,3 +115,82 @@ pub(super) fn redo(
         id => Err(unexpected_block(id)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{
+        Counts, DEAD, PLACEHOLDER, block, counts, fails, fails_cut, inner, items, leaf, page_of,
+        redirect, redone, state, words,
+    };
+    use crate::page::Page;
+
+    /// Main data: flags are newPage, replaceDead and storesNulls; the downlink is node 1 of 1.
+    fn moves(flags: [u8; 3], is_build: u8, offsets: &[u16], tuples: &[Vec<u8>]) -> Vec<u8> {
+        let n_moves = offsets.len() - tuples.len();
+        let mut main = vec![n_moves as u8, 0, flags[0], flags[1], flags[2], 0xEE];
+        main.extend([1, 0, 1, 0, 0xEE, 0xEE]);
+        main.extend(state(is_build));
+        main.extend(words(offsets));
+        main.extend(tuples.concat());
+        main
+    }
+
+    #[test]
+    fn chain_moves_and_leaves_a_redirect() {
+        let tuples = [leaf(1, 16, 0), leaf(2, 24, 1), leaf(3, 32, 2)];
+        let main = moves([0, 0, 0], 0, &[3, 1, 5, 6, 7], &tuples);
+        let blocks = [block(0, 7, &[]), block(1, 8, &[]), block(2, 9, &[])];
+        let source = page_of(&[leaf(1, 16, 0), leaf(8, 16, 0), leaf(2, 24, 1)]);
+        let page = redone(0x20, &main, &blocks, 0, &source);
+        assert_eq!(
+            items(&page),
+            [PLACEHOLDER.to_vec(), leaf(8, 16, 0), redirect(8, 7)]
+        );
+        let moved = Counts {
+            redirections: 1,
+            placeholders: 1,
+        };
+        assert_eq!(counts(&page), moved);
+
+        let there = [
+            leaf(4, 16, 0),
+            leaf(5, 16, 0),
+            leaf(6, 16, 0),
+            leaf(7, 16, 0),
+        ];
+        let page = redone(0x20, &main, &blocks, 1, &page_of(&there));
+        assert_eq!(items(&page)[4..], tuples);
+
+        let parent = page_of(&[inner(5, &[(7, 1), (7, 3)])]);
+        let page = redone(0x20, &main, &blocks, 2, &parent);
+        assert_eq!(items(&page), [inner(5, &[(7, 1), (8, 7)])]);
+        fails_cut(0x20, &main, &blocks, 1, &page_of(&there));
+        fails_cut(0x20, &main[..30], &blocks, 0, &source);
+        fails_cut(0x20, &main[..30], &blocks, 2, &parent);
+        assert!(fails(0x20, &main, &blocks[..1], 0, &source));
+    }
+
+    #[test]
+    fn build_needs_no_redirects() {
+        let main = moves([0, 0, 0], 1, &[1, 2, 3], &[leaf(1, 16, 0), leaf(2, 16, 1)]);
+        let blocks = [block(0, 7, &[]), block(1, 8, &[])];
+        let page = redone(0x20, &main, &blocks, 0, &page_of(&[leaf(1, 16, 0)]));
+        assert_eq!(items(&page), [PLACEHOLDER.to_vec()]);
+        let moved = Counts {
+            redirections: 0,
+            placeholders: 1,
+        };
+        assert_eq!(counts(&page), moved);
+    }
+
+    #[test]
+    fn dead_head_does_not_move() {
+        let main = moves([1, 1, 1], 0, &[1, 1], &[leaf(2, 16, 0)]);
+        let blocks = [block(0, 7, &[]), block(1, 8, &[]).init()];
+        let page = redone(0x20, &main, &blocks, 0, &page_of(&[DEAD.to_vec()]));
+        assert_eq!(items(&page), [redirect(8, 1)]);
+        let page = redone(0x20, &main, &blocks, 1, &Page::zeroed());
+        assert_eq!(items(&page), [leaf(2, 16, 0)]);
+        assert_eq!(page.u16_at(8184), 12);
+    }
+}

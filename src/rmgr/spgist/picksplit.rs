@@ -172,3 +172,144 @@ pub(super) fn redo(
         id => Err(unexpected_block(id)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{
+        Counts, PLACEHOLDER, block, counts, fails, fails_cut, inner, items, leaf, page_of,
+        redirect, redone, state, words,
+    };
+    use crate::page::Page;
+
+    /// The fixed part of a record that takes tuples 2 and 1 away, adds three and puts the inner
+    /// tuple at 1; the downlink is node 0 of tuple 2.
+    #[derive(Clone, Copy, Default)]
+    struct Fixed {
+        root: u8,
+        init: [u8; 3],
+        nulls: u8,
+        inner_is_parent: u8,
+        is_build: u8,
+    }
+
+    fn leaves() -> [Vec<u8>; 3] {
+        [leaf(1, 16, 0), leaf(2, 32, 0), leaf(3, 24, 0)]
+    }
+
+    fn inner_tuple() -> Vec<u8> {
+        inner(4, &[(7, 3), (8, 1)])
+    }
+
+    impl Fixed {
+        /// Main data; leaf 2 goes to block 1, the others to block 0, at 3, 1 and 4.
+        fn main(self) -> Vec<u8> {
+            let [src, dest, inner] = self.init;
+            let mut main = vec![self.root, 0xEE, 2, 0, 3, 0, src, dest, 1, 0, inner];
+            main.extend([self.nulls, self.inner_is_parent, 0xEE]);
+            main.extend([2, 0, 0, 0, 0xEE, 0xEE]);
+            main.extend(state(self.is_build));
+            main.extend(words(&[2, 1, 3, 1, 4]));
+            main.extend([0, 1, 0]);
+            main.extend(inner_tuple());
+            main.extend(leaves().concat());
+            main
+        }
+    }
+
+    #[test]
+    fn tuples_are_dealt_out_to_two_pages() {
+        let main = Fixed::default().main();
+        let source = page_of(&[leaf(1, 16, 0), leaf(2, 32, 1)]);
+        let blocks = [
+            block(0, 7, &[]),
+            block(1, 8, &[]),
+            block(2, 9, &[]),
+            block(3, 10, &[]),
+        ];
+        let page = redone(0x50, &main, &blocks, 0, &source);
+        let kept = [
+            PLACEHOLDER.to_vec(),
+            redirect(9, 1),
+            leaf(1, 16, 0),
+            leaf(3, 24, 0),
+        ];
+        assert_eq!(items(&page), kept);
+        let moved = Counts {
+            redirections: 1,
+            placeholders: 1,
+        };
+        assert_eq!(counts(&page), moved);
+        let page = redone(0x50, &main, &blocks, 1, &page_of(&[PLACEHOLDER.to_vec()]));
+        assert_eq!(items(&page), [leaf(2, 32, 0)]);
+        assert_eq!(counts(&page).placeholders, 0);
+        let page = redone(0x50, &main, &blocks, 2, &page_of(&[]));
+        assert_eq!(items(&page), [inner_tuple()]);
+        let parent = page_of(&[leaf(1, 16, 0), inner(5, &[(7, 2)])]);
+        let page = redone(0x50, &main, &blocks, 3, &parent);
+        assert_eq!(items(&page)[1], inner(5, &[(9, 1)]));
+        fails_cut(0x50, &main, &blocks, 0, &source);
+        assert!(fails(0x50, &main, &blocks[..2], 0, &source));
+    }
+
+    #[test]
+    fn pages_made_anew_belong_to_the_tree_of_the_record() {
+        let fixed = Fixed {
+            init: [1, 1, 1],
+            nulls: 1,
+            ..Fixed::default()
+        };
+        let mut main = fixed.main();
+        // Leaves 1 and 3 to the places 1 and 2, as on an empty page.
+        main[32..38].copy_from_slice(&words(&[1, 1, 2]));
+        let blocks = [0, 1, 2].map(|id| block(id, 7 + u32::from(id), &[]).init());
+        for (id, flags, expected) in [
+            (0, 12, vec![leaf(1, 16, 0), leaf(3, 24, 0)]),
+            (1, 12, vec![leaf(2, 32, 0)]),
+            (2, 8, vec![inner_tuple()]),
+        ] {
+            let page = redone(0x50, &main, &blocks, id, &Page::zeroed());
+            assert_eq!(items(&page), expected);
+            assert_eq!(page.u16_at(8184), flags);
+            assert_eq!(counts(&page), counts(&page_of(&[])));
+        }
+    }
+
+    #[test]
+    fn inner_tuple_may_join_its_parent() {
+        let fixed = Fixed {
+            inner_is_parent: 1,
+            ..Fixed::default()
+        };
+        let before = page_of(&[PLACEHOLDER.to_vec(), inner(5, &[(7, 2)])]);
+        let page = redone(0x50, &fixed.main(), &[block(2, 9, &[])], 2, &before);
+        assert_eq!(items(&page), [inner_tuple(), inner(5, &[(9, 1)])]);
+    }
+
+    #[test]
+    fn root_is_touched_as_the_new_inner_page_only() {
+        let fixed = Fixed {
+            root: 1,
+            init: [0, 1, 1],
+            ..Fixed::default()
+        };
+        let blocks = [block(0, 7, &[]), block(2, 1, &[])];
+        let source = page_of(&[leaf(1, 16, 0), leaf(2, 32, 1)]);
+        assert!(fails(0x50, &fixed.main(), &blocks, 0, &source));
+    }
+
+    #[test]
+    fn build_needs_no_redirects() {
+        let fixed = Fixed {
+            is_build: 1,
+            ..Fixed::default()
+        };
+        let source = page_of(&[leaf(1, 16, 0), leaf(2, 32, 1)]);
+        let blocks = [block(0, 7, &[]), block(2, 9, &[])];
+        let page = redone(0x50, &fixed.main(), &blocks, 0, &source);
+        assert_eq!(
+            items(&page)[..2],
+            [PLACEHOLDER.to_vec(), PLACEHOLDER.to_vec()]
+        );
+        assert_eq!(counts(&page).placeholders, 2);
+    }
+}

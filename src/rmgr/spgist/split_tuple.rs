@@ -82,3 +82,41 @@ pub(super) fn redo(
         id => Err(unexpected_block(id)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{block, fails, fails_cut, inner, items, page_of, redone, words};
+    use crate::page::Page;
+
+    fn split(new: u8, same: u8, prefix: &[u8], postfix: &[u8]) -> Vec<u8> {
+        [&words(&[1, 2]), [new, same].as_slice(), prefix, postfix].concat()
+    }
+
+    #[test]
+    fn both_tuples_may_share_the_page() {
+        let (prefix, postfix) = (inner(1, &[(7, 2)]), inner(2, &[(1, 1), (1, 2)]));
+        let main = split(0, 1, &prefix, &postfix);
+        let before = page_of(&[inner(3, &[(1, 1), (1, 2)])]);
+        let page = redone(0x40, &main, &[block(0, 7, &[])], 0, &before);
+        assert_eq!(items(&page), [prefix, postfix]);
+        fails_cut(0x40, &main, &[block(0, 7, &[])], 0, &before);
+        assert!(fails(0x40, &main, &[block(1, 7, &[])], 1, &before));
+    }
+
+    #[test]
+    fn postfix_may_go_to_another_page() {
+        let (prefix, postfix) = (inner(1, &[(8, 2)]), inner(2, &[(1, 1), (1, 2)]));
+        let main = split(0, 0, &prefix, &postfix);
+        let before = page_of(&[inner(3, &[(1, 1), (1, 2)])]);
+        let blocks = [block(0, 7, &[]), block(1, 8, &[])];
+        let page = redone(0x40, &main, &blocks, 0, &before);
+        assert_eq!(items(&page), std::slice::from_ref(&prefix));
+        let page = redone(0x40, &main, &blocks, 1, &before);
+        assert_eq!(items(&page)[1], postfix);
+        let mut main = split(1, 0, &prefix, &postfix);
+        main[2] = 1;
+        let page = redone(0x40, &main, &[block(1, 8, &[]).init()], 1, &Page::zeroed());
+        assert_eq!(items(&page), [postfix]);
+        assert_eq!(page.u16_at(8184), 0);
+    }
+}

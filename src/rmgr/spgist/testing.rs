@@ -39,12 +39,14 @@ pub(super) fn redirect(block: u8, offset: u8) -> Vec<u8> {
 }
 
 /// A placeholder as `spgFormDeadTuple` makes it.
-pub(super) const PLACEHOLDER: [u8; 16] =
-    [0x43, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0];
+pub(super) const PLACEHOLDER: [u8; 16] = [
+    0x43, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0,
+];
 
 /// A dead head of a chain.
-pub(super) const DEAD: [u8; 16] =
-    [0x42, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0];
+pub(super) const DEAD: [u8; 16] = [
+    0x42, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0,
+];
 
 /// `spgxlogState` of transaction 700.
 pub(super) fn state(is_build: u8) -> [u8; 8] {
@@ -101,6 +103,9 @@ pub(super) fn fails(info: u8, main: &[u8], blocks: &[BlockRef<'_>], id: u8, page
 #[track_caller]
 pub(super) fn fails_cut(info: u8, main: &[u8], blocks: &[BlockRef<'_>], id: u8, page: &Page) {
     for len in 0..main.len() {
-        assert!(fails(info, &main[..len], blocks, id, page), "{info:#x} {len}");
+        assert!(
+            fails(info, &main[..len], blocks, id, page),
+            "{info:#x} {len}"
+        );
     }
 }

@@ -205,3 +205,118 @@ fn remove_from(page: &mut Page, first: OffsetNumber) -> Result<(), RmgrError> {
     page.index_multi_delete(&tail)?;
     Ok(Counter::Placeholder.subtract(page, tail.len() as u16)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{
+        Counts, DEAD, PLACEHOLDER, block, counts, fails, fails_cut, items, leaf, longs, page_of,
+        redirect, redone, state, words,
+    };
+    use crate::types::OffsetNumber;
+
+    #[test]
+    fn survivors_take_the_place_of_their_heads() {
+        let before = page_of(&[
+            leaf(1, 16, 2),
+            leaf(2, 24, 0),
+            leaf(3, 16, 4),
+            leaf(4, 16, 5),
+            leaf(5, 32, 0),
+            leaf(6, 16, 0),
+            leaf(7, 16, 0),
+        ]);
+        // 6 dies as a head, 7 as a member; 2 takes the place of 1; 4 goes out of 3, 4, 5.
+        let lists = [6, 7, 4, 2, 1, 3, 5];
+        let main = [words(&[1, 2, 1, 1]), state(0).to_vec(), words(&lists)].concat();
+        let page = redone(0x60, &main, &[block(0, 7, &[])], 0, &before);
+        let expected = [
+            leaf(2, 24, 0),
+            PLACEHOLDER.to_vec(),
+            leaf(3, 16, 5),
+            PLACEHOLDER.to_vec(),
+            leaf(5, 32, 0),
+            DEAD.to_vec(),
+            PLACEHOLDER.to_vec(),
+        ];
+        assert_eq!(items(&page), expected);
+        let placeholders = Counts {
+            redirections: 0,
+            placeholders: 3,
+        };
+        assert_eq!(counts(&page), placeholders);
+        fails_cut(0x60, &main, &[block(0, 7, &[])], 0, &before);
+        assert!(fails(0x60, &main, &[block(1, 7, &[])], 1, &before));
+    }
+
+    #[test]
+    fn deletion_of_three_lays_out_the_rest_before_dead_tuples_come() {
+        let before = page_of(&[1, 2, 3, 4].map(|key| leaf(key, 16, 0)));
+        let places = |page: &crate::page::Page| {
+            [1, 2, 3, 4].map(|offset: OffsetNumber| page.item_id(offset).unwrap().offset())
+        };
+        for (listed, expected) in [
+            (vec![3, 1, 2], [8152, 8136, 8120, 8168]),
+            (vec![3, 1], [8136, 8168, 8120, 8152]),
+        ] {
+            let main = [
+                words(&[0, listed.len() as u16, 0, 0]),
+                state(0).to_vec(),
+                words(&listed),
+            ];
+            let page = redone(0x60, &main.concat(), &[block(0, 7, &[])], 0, &before);
+            assert_eq!(places(&page), expected, "{listed:?}");
+        }
+    }
+
+    #[test]
+    fn tuples_of_a_root_just_go() {
+        let before = page_of(&[1, 2, 3].map(|key| leaf(key, 16, 0)));
+        let main = [words(&[2, 0xEEEE]), state(0).to_vec(), words(&[1, 3])].concat();
+        let page = redone(0x70, &main, &[block(0, 1, &[])], 0, &before);
+        assert_eq!(items(&page), [leaf(2, 16, 0)]);
+        assert_eq!(counts(&page), counts(&before));
+        fails_cut(0x70, &main, &[block(0, 1, &[])], 0, &before);
+    }
+
+    #[test]
+    fn redirects_become_placeholders_and_those_at_the_end_go() {
+        let before = page_of(&[
+            redirect(8, 1),
+            leaf(1, 16, 0),
+            redirect(8, 2),
+            PLACEHOLDER.to_vec(),
+        ]);
+        let redirect = |first: u16, listed: &[u16]| {
+            let n = listed.len() as u16;
+            [words(&[n, first]), longs(&[701]), words(listed)].concat()
+        };
+        let main = redirect(3, &[1, 3]);
+        let page = redone(0x80, &main, &[block(0, 7, &[])], 0, &before);
+        let mut stale = PLACEHOLDER.to_vec();
+        stale[12..].copy_from_slice(&[0xBC, 2, 0, 0]);
+        assert_eq!(items(&page), [stale.clone(), leaf(1, 16, 0)]);
+        let left = Counts {
+            redirections: 0,
+            placeholders: 1,
+        };
+        assert_eq!(counts(&page), left);
+        fails_cut(0x80, &main, &[block(0, 7, &[])], 0, &before);
+
+        let page = redone(0x80, &redirect(0, &[3]), &[block(0, 7, &[])], 0, &before);
+        assert_eq!(items(&page)[2..], [stale, PLACEHOLDER.to_vec()]);
+        assert!(fails(
+            0x80,
+            &redirect(5, &[]),
+            &[block(0, 7, &[])],
+            0,
+            &before
+        ));
+        assert!(fails(
+            0x80,
+            &redirect(0, &[5]),
+            &[block(0, 7, &[])],
+            0,
+            &before
+        ));
+    }
+}
