@@ -2,8 +2,9 @@
 
 use super::{
     Change, Effect, PageState, RedoSettings, RmgrError, Touch, Touches, brin, btree, clog,
-    commit_ts, dbase, explicit_touches, generic, hash, heap, heap2, logical_message, multixact,
-    relmap, replication_origin, sequence, standby, storage, tablespace, transaction, xlog,
+    commit_ts, dbase, explicit_touches, generic, gist, hash, heap, heap2, logical_message,
+    multixact, relmap, replication_origin, sequence, spgist, standby, storage, tablespace,
+    transaction, xlog,
 };
 use crate::decode::Record;
 use crate::page::Page;
@@ -134,9 +135,9 @@ pub static RMGRS: [Rmgr; 22] = [
     pages!("Btree", btree, explicit_touches, no_changes),
     pages!("Hash", hash, explicit_touches, no_changes),
     unsupported!("Gin"),
-    unsupported!("Gist"),
+    pages!("Gist", gist, explicit_touches, no_changes),
     pages!("Sequence", sequence, explicit_touches, no_changes),
-    unsupported!("SPGist"),
+    pages!("SPGist", spgist, explicit_touches, no_changes),
     pages!("BRIN", brin, explicit_touches, no_changes),
     no_pages!("CommitTs", commit_ts),
     no_pages!("ReplicationOrigin", replication_origin),

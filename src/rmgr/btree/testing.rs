@@ -223,19 +223,19 @@ pub(super) fn rebuilt(opaque: Opaque, items: &[Vec<u8>]) -> Page {
 }
 
 /// The items of a page in line pointer order.
-pub(super) fn items(page: &Page) -> Vec<Vec<u8>> {
+pub(in crate::rmgr) fn items(page: &Page) -> Vec<Vec<u8>> {
     (1..=page.max_offset())
         .map(|o| page.item(o).unwrap().to_vec())
         .collect()
 }
 
 /// Main data or block data of little-endian 16-bit words.
-pub(super) fn words(words: &[u16]) -> Vec<u8> {
+pub(in crate::rmgr) fn words(words: &[u16]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_le_bytes()).collect()
 }
 
 /// The same of 32-bit words.
-pub(super) fn longs(longs: &[u32]) -> Vec<u8> {
+pub(in crate::rmgr) fn longs(longs: &[u32]) -> Vec<u8> {
     longs.iter().flat_map(|w| w.to_le_bytes()).collect()
 }
 
