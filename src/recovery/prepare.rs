@@ -22,9 +22,6 @@ pub(super) const BATCH_BYTES: usize = 16 << 20;
 const MAX_VERSION_BYTES: u64 = 64;
 const MAX_CONTROL_BYTES: u64 = 8192;
 
-/// Offset of `xl_rmid` in a record.
-const XL_RMID: usize = 17;
-
 /// Files that ask for another kind of recovery.
 const ARCHIVE_RECOVERY_FILES: [&str; 4] = [
     "backup_label",
@@ -185,12 +182,12 @@ impl Recovery {
     /// before the first write.
     fn survey_wal(&self) -> Result<Survey, RecoveryError> {
         let mut reader = self.reader();
-        let mut batch = Batch::new();
+        let mut batch = Batch::lean();
         let mut records = 0;
         let end = loop {
             reader.fill(&mut batch, BATCH_RECORDS, BATCH_BYTES)?;
-            for raw in batch.records() {
-                check_rmgr(RmgrId(raw.bytes[XL_RMID]), raw.lsn)?;
+            for (lsn, rmid) in batch.rmgrs() {
+                check_rmgr(rmid, lsn)?;
             }
             records += batch.len() as u64;
             if let Some(end) = batch.end() {

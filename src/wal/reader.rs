@@ -50,10 +50,13 @@ struct Located {
     bytes: u32,
     /// Index of the segment in the batch, or [`ASSEMBLED`].
     segment: u32,
+    rmid: RmgrId,
 }
 
 /// The record was put together.
 const ASSEMBLED: u32 = u32::MAX;
+/// The record is split by pages and is put together each time it is asked for.
+const SPLIT: u32 = u32::MAX - 1;
 
 /// Consecutive records, and what their bytes lie in.
 #[derive(Debug, Default)]
@@ -64,12 +67,23 @@ pub struct Batch {
     /// Records that replace an unfinished one, with the start of that one.
     overwritten: Vec<(Lsn, Lsn)>,
     end: Option<EndOfWal>,
+    /// Split records are not kept put together.
+    lean: bool,
 }
 
 impl Batch {
     /// An empty batch, to be filled.
     pub fn new() -> Batch {
         Batch::default()
+    }
+
+    /// An empty batch that keeps no copies: records that pages split are put together by
+    /// [`Batch::record_in`] when they are needed.
+    pub fn lean() -> Batch {
+        Batch {
+            lean: true,
+            ..Batch::default()
+        }
     }
 
     /// Number of records.
@@ -90,14 +104,55 @@ impl Batch {
             ASSEMBLED => &self.assembled[..],
             segment => self.segments[segment as usize].bytes(),
         };
-        // Hardly any batch has one.
-        let overwritten = self.overwritten.iter().find(|(lsn, _)| *lsn == at.lsn);
         RawRecord {
             lsn: at.lsn,
             end_lsn: at.end_lsn,
-            overwritten: overwritten.map_or(Lsn::INVALID, |(_, aborted)| *aborted),
+            overwritten: self.overwritten_by(at.lsn),
             bytes: &source[offset..offset + at.bytes as usize],
         }
+    }
+
+    /// Record `index`, put together in `scratch` if pages split it.
+    pub fn record_in<'a>(
+        &'a self,
+        index: usize,
+        scratch: &'a mut Vec<u8>,
+        layout: &WalLayout,
+    ) -> RawRecord<'a> {
+        let at = &self.records[index];
+        if at.segment != SPLIT {
+            return self.record(index);
+        }
+        scratch.clear();
+        let mut page = Lsn(at.lsn.0 - at.lsn.0 % WAL_PAGE_BYTES);
+        let mut skip = (at.lsn.0 - page.0) as usize;
+        while scratch.len() < at.bytes as usize {
+            let segment = self
+                .segment_of(page, layout)
+                .expect("the record was read from it");
+            let bytes = segment.page(page).expect("the record was read from it");
+            let take = (at.bytes as usize - scratch.len()).min(bytes.len() - skip);
+            scratch.extend_from_slice(&bytes[skip..skip + take]);
+            page = page.advance(WAL_PAGE_BYTES);
+            skip = PageHeader::header_bytes_at(page, layout) as usize;
+        }
+        RawRecord {
+            lsn: at.lsn,
+            end_lsn: at.end_lsn,
+            overwritten: self.overwritten_by(at.lsn),
+            bytes: scratch,
+        }
+    }
+
+    /// The unfinished record that the one at `lsn` replaces. Hardly any batch has one.
+    fn overwritten_by(&self, lsn: Lsn) -> Lsn {
+        let found = self.overwritten.iter().find(|(by, _)| *by == lsn);
+        found.map_or(Lsn::INVALID, |(_, aborted)| *aborted)
+    }
+
+    /// Start and resource manager of each record.
+    pub fn rmgrs(&self) -> impl Iterator<Item = (Lsn, RmgrId)> {
+        self.records.iter().map(|at| (at.lsn, at.rmid))
     }
 
     /// The records in their order.
@@ -111,7 +166,7 @@ impl Batch {
     }
 
     /// The segment that holds the page at `at`, if the batch has it mapped.
-    pub fn segment_of(&self, at: Lsn, layout: &WalLayout) -> Option<&Arc<Segment>> {
+    fn segment_of(&self, at: Lsn, layout: &WalLayout) -> Option<&Arc<Segment>> {
         self.segments
             .iter()
             .find(|s| s.name().segno == layout.segno(at))
@@ -370,13 +425,13 @@ impl WalReader {
                             });
                         }
                     };
-                    self.push(
-                        batch,
-                        start,
-                        end_lsn,
-                        overwritten,
-                        (ASSEMBLED, offset, total),
-                    );
+                    let rmid = RmgrId(batch.assembled[offset + XL_RMID]);
+                    let mut place = (ASSEMBLED, offset, total);
+                    if batch.lean {
+                        batch.assembled.truncate(offset);
+                        place = (SPLIT, 0, total);
+                    }
+                    self.push(batch, (start, end_lsn, rmid), overwritten, place);
                     return Ok(());
                 }
                 Assembled::Overwritten { page } => {
@@ -436,6 +491,18 @@ impl WalReader {
         }
     }
 
+    /// The batch needs the segment that was entered last.
+    fn keep_segment(&self, batch: &mut Batch) {
+        let segment = self.segment.as_ref().expect("a page was entered");
+        if batch
+            .segments
+            .last()
+            .is_none_or(|last| !Arc::ptr_eq(last, segment))
+        {
+            batch.segments.push(segment.clone());
+        }
+    }
+
     /// `ValidXLogRecord`.
     fn check_crc(&self, bytes: &[u8], at: Lsn, end: Lsn) -> Result<(), EndReason> {
         if end <= self.checked_to || record_crc(bytes) == word(&bytes[XL_CRC..]) {
@@ -459,23 +526,22 @@ impl WalReader {
         let end_lsn = start.advance(total as u64).align_up();
         self.check_crc(bytes, start, end_lsn)?;
         let end_lsn = self.end_of(bytes, end_lsn);
-        if batch
-            .segments
-            .last()
-            .is_none_or(|last| !Arc::ptr_eq(last, segment))
-        {
-            batch.segments.push(segment.clone());
-        }
+        let rmid = RmgrId(bytes[XL_RMID]);
+        self.keep_segment(batch);
         let segment = batch.segments.len() as u32 - 1;
-        self.push(batch, start, end_lsn, overwritten, (segment, offset, total));
+        self.push(
+            batch,
+            (start, end_lsn, rmid),
+            overwritten,
+            (segment, offset, total),
+        );
         Ok(())
     }
 
     fn push(
         &mut self,
         batch: &mut Batch,
-        lsn: Lsn,
-        end_lsn: Lsn,
+        (lsn, end_lsn, rmid): (Lsn, Lsn, RmgrId),
         overwritten: Lsn,
         (segment, offset, bytes): (u32, usize, usize),
     ) {
@@ -491,6 +557,7 @@ impl WalReader {
             offset,
             bytes,
             segment,
+            rmid,
         });
     }
 
@@ -515,6 +582,7 @@ impl WalReader {
     ) -> Result<Assembled, ReadStop> {
         let offset = batch.assembled.len();
         let in_page = (start.0 - first_page.0) as usize;
+        self.keep_segment(batch);
         batch
             .assembled
             .extend_from_slice(&self.page_bytes(first_page)[in_page..]);
@@ -542,6 +610,7 @@ impl WalReader {
             if let Err(reason) = check_continuation(&header, start, total, got) {
                 return Err(stop(batch, reason.into()));
             }
+            self.keep_segment(batch);
             let header_bytes = header.header_bytes() as usize;
             let rem_len = header.rem_len as usize;
             let take = rem_len.min(WAL_PAGE_BYTES as usize - header_bytes);
