@@ -15,6 +15,7 @@ mod touch;
 mod clog;
 mod commit_ts;
 mod dbase;
+mod gin;
 mod heap;
 mod heap2;
 mod logical_message;

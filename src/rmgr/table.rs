@@ -2,8 +2,8 @@
 
 use super::{
     Change, Effect, PageState, RedoSettings, RmgrError, Touch, Touches, btree, clog, commit_ts,
-    dbase, explicit_touches, heap, heap2, logical_message, multixact, relmap, replication_origin,
-    sequence, standby, storage, tablespace, transaction, xlog,
+    dbase, explicit_touches, gin, heap, heap2, logical_message, multixact, relmap,
+    replication_origin, sequence, standby, storage, tablespace, transaction, xlog,
 };
 use crate::decode::Record;
 use crate::page::Page;
@@ -133,7 +133,7 @@ pub static RMGRS: [Rmgr; 22] = [
     pages!("Heap", heap, heap::touches, no_changes),
     pages!("Btree", btree, explicit_touches, no_changes),
     unsupported!("Hash"),
-    unsupported!("Gin"),
+    pages!("Gin", gin, explicit_touches, no_changes),
     unsupported!("Gist"),
     pages!("Sequence", sequence, explicit_touches, no_changes),
     unsupported!("SPGist"),

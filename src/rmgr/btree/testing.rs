@@ -230,12 +230,12 @@ pub(super) fn items(page: &Page) -> Vec<Vec<u8>> {
 }
 
 /// Main data or block data of little-endian 16-bit words.
-pub(super) fn words(words: &[u16]) -> Vec<u8> {
+pub(in crate::rmgr) fn words(words: &[u16]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_le_bytes()).collect()
 }
 
 /// The same of 32-bit words.
-pub(super) fn longs(longs: &[u32]) -> Vec<u8> {
+pub(in crate::rmgr) fn longs(longs: &[u32]) -> Vec<u8> {
     longs.iter().flat_map(|w| w.to_le_bytes()).collect()
 }
 
