@@ -52,6 +52,16 @@ fn vacuum() {
 }
 
 #[test]
+fn gin() {
+    check(workloads::gin());
+}
+
+#[test]
+fn gin_consistency_checked() {
+    check(workloads::gin_consistency_checked());
+}
+
+#[test]
 fn createdb() {
     check(workloads::createdb());
 }

@@ -326,11 +326,7 @@ fn read_checkpoint(source: &SegmentSource, lsn: Lsn) -> Result<(CheckPoint, Lsn)
 /// A record that could not be redone must be known before the first write.
 fn check_rmgr(id: RmgrId, lsn: Lsn) -> Result<(), Refusal> {
     match rmgr::rmgr(id) {
-        Ok(rmgr) if rmgr.supported => Ok(()),
-        Ok(rmgr) => {
-            let rmgr = format!("resource manager {} (not supported yet)", rmgr.name);
-            Err(Refusal::UnsupportedRmgr { lsn, rmgr })
-        }
+        Ok(_) => Ok(()),
         Err(_) => {
             let rmgr = format!("resource manager {id} of an extension");
             Err(Refusal::UnsupportedRmgr { lsn, rmgr })

@@ -17,6 +17,7 @@ mod clog;
 mod commit_ts;
 mod dbase;
 mod generic;
+mod gin;
 mod gist;
 mod hash;
 mod heap;
@@ -81,9 +82,6 @@ pub enum RmgrError {
     /// Anything else that cannot be.
     #[error("{0}")]
     Corrupt(Cow<'static, str>),
-    /// This resource manager's records cannot be redone yet.
-    #[error("resource manager {0} is not supported yet")]
-    Unsupported(&'static str),
 }
 
 impl RmgrError {

@@ -2,7 +2,7 @@
 
 use super::{
     Change, Effect, PageState, RedoSettings, RmgrError, Touch, Touches, brin, btree, clog,
-    commit_ts, dbase, explicit_touches, generic, gist, hash, heap, heap2, logical_message,
+    commit_ts, dbase, explicit_touches, generic, gin, gist, hash, heap, heap2, logical_message,
     multixact, relmap, replication_origin, sequence, spgist, standby, storage, tablespace,
     transaction, xlog,
 };
@@ -40,8 +40,6 @@ pub struct Rmgr {
     pub desc: DescFn,
     /// Mask for wal_consistency_checking, where PostgreSQL has one.
     pub mask: Option<MaskFn>,
-    /// Records can be redone.
-    pub supported: bool,
 }
 
 /// Resource manager `id`; extensions' own are not known here.
@@ -78,7 +76,6 @@ macro_rules! pages {
             redo: $module::redo,
             desc: $module::desc,
             mask: Some($module::mask),
-            supported: true,
         }
     };
 }
@@ -94,23 +91,6 @@ macro_rules! no_pages {
             redo: no_pages,
             desc: $module::desc,
             mask: None,
-            supported: true,
-        }
-    };
-}
-
-/// A resource manager that is still to come.
-macro_rules! unsupported {
-    ($name:literal) => {
-        Rmgr {
-            name: $name,
-            identify: |_| None,
-            touches: |_, _| Err(RmgrError::Unsupported($name)),
-            changes: |_, _| Err(RmgrError::Unsupported($name)),
-            redo: |_, _, _, _, _| Err(RmgrError::Unsupported($name)),
-            desc: |_, _| Ok(()),
-            mask: None,
-            supported: false,
         }
     };
 }
@@ -134,7 +114,7 @@ pub static RMGRS: [Rmgr; 22] = [
     pages!("Heap", heap, heap::touches, no_changes),
     pages!("Btree", btree, explicit_touches, no_changes),
     pages!("Hash", hash, explicit_touches, no_changes),
-    unsupported!("Gin"),
+    pages!("Gin", gin, explicit_touches, no_changes),
     pages!("Gist", gist, explicit_touches, no_changes),
     pages!("Sequence", sequence, explicit_touches, no_changes),
     pages!("SPGist", spgist, explicit_touches, no_changes),

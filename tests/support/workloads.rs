@@ -13,6 +13,7 @@ const LOCKS_ABORT: &str = include_str!("../workloads/locks_abort.sql");
 const LOCKS_PREPARED: &str = include_str!("../workloads/locks_prepared.sql");
 const TOAST: &str = include_str!("../workloads/toast.sql");
 const VACUUM: &str = include_str!("../workloads/vacuum.sql");
+const GIN: &str = include_str!("../workloads/gin.sql");
 const CREATEDB: &str = include_str!("../workloads/createdb.sql");
 const CREATEDB_MOVE: &str = include_str!("../workloads/createdb_move.sql");
 const LIFECYCLE_BEFORE: &str = include_str!("../workloads/lifecycle_before.sql");
@@ -75,6 +76,17 @@ pub fn toast() -> Recipe {
 /// VACUUM in its forms, CLUSTER, index builds.
 pub fn vacuum() -> Recipe {
     Recipe::new("vacuum", vec![Sql(VACUUM)])
+}
+
+/// GIN indexes: pending lists, posting trees, entry trees of several levels, and VACUUM of them.
+pub fn gin() -> Recipe {
+    Recipe::new("gin", vec![Sql(GIN)])
+}
+
+/// The same with images that the redo of each record must lead to, beside its data.
+pub fn gin_consistency_checked() -> Recipe {
+    let settings = &["wal_consistency_checking = gin", "wal_compression = lz4"];
+    gin().variant("gin_consistency_checked", settings)
 }
 
 /// Databases by both strategies, tablespaces in and outside the data directory.
