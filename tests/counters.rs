@@ -158,6 +158,7 @@ impl Loop {
         let control = control(data);
         let dir = DataDir::new(Kernel::new(), data, control.format).expect("a data directory");
         let options = RedoOptions {
+            jobs: 1,
             buffers: u64::from(buffers) * BLOCK_BYTES as u64,
             smgr: SmgrOptions {
                 nblocks_cache: NblocksCache::On,

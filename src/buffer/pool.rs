@@ -270,6 +270,13 @@ impl BufferPool {
         }
     }
 
+    /// Forgets all pages, which must be clean.
+    pub fn discard_all(&mut self) {
+        for i in 0..self.forks.len() {
+            self.discard(ForkId::from_index(i), 0);
+        }
+    }
+
     /// Writes the dirty pages of one fork, in order, in runs.
     pub fn flush_fork(&mut self, smgr: &mut Smgr, fork: ForkId) -> Result<(), SmgrError> {
         let Some(resident) = self.forks.get(fork.index()) else {

@@ -1,6 +1,7 @@
 //! The command line, as data. What each command does with it stands in the command's file.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -108,9 +109,15 @@ pub struct ReplayArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Order of redo
-    #[arg(long, value_enum, default_value_t = RedoOrder::Record)]
+    #[arg(long, value_enum, default_value_t = RedoOrder::Page)]
     pub order: RedoOrder,
-    /// Memory for pages [default: a quarter of the machine's]
+    /// Workers, with --order page [default: one for each core]
+    #[arg(short, long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// Memory for a window of records, with --order page [default: an eighth of the machine's]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<ByteSize>,
+    /// Memory for pages, with --order record [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub buffers: Option<ByteSize>,
     /// Remember relation sizes instead of asking the kernel each time
@@ -169,6 +176,8 @@ pub enum CopyMethod {
 pub enum RedoOrder {
     /// One record after another, as PostgreSQL does
     Record,
+    /// Page by page over windows of many records, on all cores
+    Page,
 }
 
 /// A switch.

@@ -1,22 +1,25 @@
 //! `pgredo replay`.
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::args::{OnOff, ReplayArgs, StatsFormat, SyncMethod as SyncArg};
+use super::args::{OnOff, RedoOrder as OrderArg, ReplayArgs, StatsFormat, SyncMethod as SyncArg};
 use super::error::CliError;
 use super::log::{Severity, log};
 use super::progress::Progress;
 use super::stats;
 use super::{Exit, output};
 use crate::pgdata::control::ControlFile;
-use crate::recovery::{Observer, Outcome, Prepared, Recovery, RecoveryError, RecoveryOptions};
+use crate::recovery::{
+    Observer, Outcome, Prepared, Recovery, RecoveryError, RecoveryOptions, RedoOrder,
+};
 use crate::redo::TablespaceMap;
 use crate::smgr::{NblocksCache, SyncMethod};
-use crate::sys::{AsOwner, Kernel, Ownership, install_interrupt_handler, memory_bytes};
+use crate::sys::{AsOwner, Kernel, Ownership, cores, install_interrupt_handler, memory_bytes};
 use crate::types::Lsn;
 
 /// Replays.
@@ -42,6 +45,14 @@ pub(super) fn run(args: &ReplayArgs) -> ExitCode {
     let options = RecoveryOptions {
         data_directory: target,
         wal_directories: args.wal_dir.clone(),
+        order: match args.order {
+            OrderArg::Record => RedoOrder::Record,
+            OrderArg::Page => RedoOrder::Page,
+        },
+        jobs: args.jobs.map_or_else(cores, NonZeroUsize::get),
+        memory: args
+            .memory
+            .map_or_else(|| memory_bytes(&kernel) / 8, |size| size.0),
         buffers: args
             .buffers
             .map_or_else(|| memory_bytes(&kernel) / 4, |size| size.0),

@@ -20,8 +20,8 @@ pub(super) fn json(outcome: &Outcome, calls: &[CallStats]) -> String {
             "block_refs": outcome.redo.block_refs,
             "images": outcome.redo.images,
             "touches_dead": outcome.redo.touches_dead,
-            "pages_read": outcome.pool.read,
-            "pages_written": outcome.pool.written,
+            "pages_read": outcome.pages_read(),
+            "pages_written": outcome.pages_written(),
             "missing_pages": outcome.missing_pages,
         },
         "checkpoint_lsn": outcome.checkpoint.to_string(),
@@ -80,8 +80,9 @@ pub(super) fn text(outcome: &Outcome, calls: &[CallStats]) -> String {
     line("records", outcome.redo.records.to_string());
     line("block references", outcome.redo.block_refs.to_string());
     line("page images restored", outcome.redo.images.to_string());
-    line("pages read", outcome.pool.read.to_string());
-    line("pages written", outcome.pool.written.to_string());
+    line("pointless touches", outcome.redo.touches_dead.to_string());
+    line("pages read", outcome.pages_read().to_string());
+    line("pages written", outcome.pages_written().to_string());
     let cache = outcome.nblocks_cache;
     line(
         "nblocks cache",

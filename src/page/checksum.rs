@@ -36,6 +36,14 @@ pub fn checksum(page: &Page, block: BlockNumber) -> u16 {
     (folded % 65535) as u16 + 1
 }
 
+/// Stores the checksum of a page that is about to be written. Pages that were never initialised
+/// carry none.
+pub fn stamp_checksum(page: &mut Page, block: BlockNumber) {
+    if !page.is_new() {
+        page.set_checksum_field(checksum(page, block));
+    }
+}
+
 fn mix(lanes: &mut [u32; LANES], words: &[u32; LANES]) {
     for (lane, word) in lanes.iter_mut().zip(words) {
         let t = *lane ^ word;

@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::types::{BLOCK_BYTES, Lsn, OffsetNumber, TransactionId};
 
-pub use checksum::checksum;
+pub use checksum::{checksum, stamp_checksum};
 pub use items::{ItemId, LpFlags};
 
 const PD_LSN: usize = 0;

@@ -22,6 +22,15 @@ pub use error::{RecoveryError, Refusal};
 pub use prepare::{Prepared, Recovery, Survey};
 pub use run::{Outcome, Seconds};
 
+/// In what order records are redone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RedoOrder {
+    /// One record after another, as PostgreSQL does.
+    Record,
+    /// Page by page, over windows of many records.
+    Page,
+}
+
 /// How a recovery is to be done.
 #[derive(Debug, Clone)]
 pub struct RecoveryOptions {
@@ -29,7 +38,13 @@ pub struct RecoveryOptions {
     pub data_directory: PathBuf,
     /// Directories with WAL segments, looked into before `pg_wal`.
     pub wal_directories: Vec<PathBuf>,
-    /// Size of the buffer pool, in bytes.
+    /// In what order records are redone.
+    pub order: RedoOrder,
+    /// Workers, in the order of pages.
+    pub jobs: usize,
+    /// Memory for a window, in bytes, in the order of pages.
+    pub memory: u64,
+    /// Size of the buffer pool, in bytes, in the order of records.
     pub buffers: u64,
     /// Whether relation sizes are remembered.
     pub nblocks_cache: NblocksCache,

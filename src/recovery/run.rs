@@ -3,16 +3,19 @@
 use std::time::Instant;
 
 use super::prepare::{BATCH_BYTES, BATCH_RECORDS};
-use super::{Observer, Recovery, RecoveryError};
+use super::{Observer, Recovery, RecoveryError, RedoOrder};
 use crate::buffer::PoolStats;
 use crate::decode::Record;
 use crate::pgdata::control::DbState;
 use crate::pgdata::{cleanup, reinit, slots};
-use crate::redo::{Redo, RedoError, RedoErrorKind, RedoOptions, RedoStats, Window};
+use crate::redo::{PageWindow, Redo, RedoError, RedoErrorKind, RedoOptions, RedoStats, Window};
 use crate::smgr::{CacheStats, SmgrOptions};
 use crate::sys::interrupted;
 use crate::types::Lsn;
 use crate::wal::{Batch, RawRecord};
+
+/// Size of the pool in the order of pages, where it holds free space maps only, in bytes.
+const MAP_BUFFERS: u64 = 32 << 20;
 
 /// Where the time went.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -48,6 +51,18 @@ pub struct Outcome {
     pub missing_pages: usize,
 }
 
+impl Outcome {
+    /// Pages read from files, by the pool and by workers.
+    pub fn pages_read(&self) -> u64 {
+        self.pool.read + self.redo.pages_read
+    }
+
+    /// Pages written to files, by the pool and by workers.
+    pub fn pages_written(&self) -> u64 {
+        self.pool.written + self.redo.pages_written
+    }
+}
+
 impl Recovery {
     /// Replays, and leaves a directory that a server starts from without recovery.
     pub fn run(self, observer: &mut dyn Observer) -> Result<Outcome, RecoveryError> {
@@ -60,7 +75,10 @@ impl Recovery {
         if self.survey.records > 0 {
             observer.log(&format!("redo starts at {}", self.redo_start));
         }
-        let end = self.replay(&mut redo, observer, &mut seconds)?;
+        let end = match self.options.order {
+            RedoOrder::Record => self.replay(&mut redo, observer, &mut seconds)?,
+            RedoOrder::Page => self.replay_pages(&mut redo, observer, &mut seconds)?,
+        };
         seconds.redo = loop_started.elapsed().as_secs_f64() - seconds.wal;
         if self.survey.records > 0 {
             observer.log(&format!(
@@ -132,12 +150,16 @@ impl Recovery {
         let failed = RecoveryError::state("starting redo");
         slots::restore_slots(&self.dir).map_err(|e| failed(e.into()))?;
         let options = RedoOptions {
-            buffers: self.options.buffers,
+            buffers: match self.options.order {
+                RedoOrder::Record => self.options.buffers,
+                RedoOrder::Page => MAP_BUFFERS,
+            },
             smgr: SmgrOptions {
                 nblocks_cache: self.options.nblocks_cache,
                 data_checksums: self.control.data_checksums(),
                 sync: self.options.sync,
             },
+            jobs: self.options.jobs,
             tablespaces: self.options.tablespaces.clone(),
         };
         Redo::start(self.dir.clone(), &self.control, &self.checkpoint, options).map_err(failed)
@@ -163,15 +185,64 @@ impl Recovery {
             report(redo, observer);
             observer.progress(reader.position());
             if let Some(end) = batch.end() {
-                if end.lsn != self.survey.end.lsn {
-                    let (surveyed, now) = (self.survey.end.lsn, end.lsn);
-                    return Err(RecoveryError::WalChanged { surveyed, now });
-                }
-                return Ok(end.lsn);
+                return self.checked_end(end.lsn);
             }
             if interrupted() {
                 return Err(RecoveryError::Interrupted(reader.position()));
             }
+        }
+    }
+
+    /// Redoes all records in windows, page by page; the end of the last one.
+    fn replay_pages(
+        &self,
+        redo: &mut Redo,
+        observer: &mut dyn Observer,
+        seconds: &mut Seconds,
+    ) -> Result<Lsn, RecoveryError> {
+        let layout = *self.source.layout();
+        let mut reader = self.reader().checked_to(self.survey.end.lsn);
+        let mut batch = Batch::lean();
+        let mut window = PageWindow::new();
+        let mut scratch = Vec::new();
+        let stop = self.options.stop_before.unwrap_or(Lsn(u64::MAX));
+        loop {
+            let reading = Instant::now();
+            let first = batch.len();
+            reader.append(&mut batch, BATCH_RECORDS, BATCH_BYTES)?;
+            seconds.wal += reading.elapsed().as_secs_f64();
+            for index in first..batch.len() {
+                let raw = batch.record_in(index, &mut scratch, &layout);
+                if raw.lsn >= stop {
+                    let at = raw.lsn;
+                    redo.flush_window(&mut window, &batch, &layout)?;
+                    return Ok(at);
+                }
+                let record = self.decode(raw)?;
+                redo.plan_record(&mut window, &batch, &layout, (index, &record))?;
+            }
+            let end = batch.end().cloned();
+            let is_full = (batch.memory() + window.memory()) as u64 >= self.options.memory;
+            if end.is_some() || is_full {
+                redo.flush_window(&mut window, &batch, &layout)?;
+                batch.clear();
+            }
+            report(redo, observer);
+            observer.progress(reader.position());
+            if let Some(end) = end {
+                return self.checked_end(end.lsn);
+            }
+            if interrupted() {
+                return Err(RecoveryError::Interrupted(reader.position()));
+            }
+        }
+    }
+
+    /// The end of WAL must be the one that was surveyed.
+    fn checked_end(&self, now: Lsn) -> Result<Lsn, RecoveryError> {
+        match self.survey.end.lsn {
+            surveyed if surveyed == now => Ok(now),
+            surveyed => Err(RecoveryError::WalChanged { surveyed, now }),
         }
     }
 

@@ -69,6 +69,18 @@ impl fmt::Display for RedoError {
 }
 
 impl RedoError {
+    /// An error of a window that belongs to none of its records, or to one that could not be
+    /// decoded.
+    pub(super) fn in_window(lsn: Lsn, kind: RedoErrorKind) -> Box<RedoError> {
+        let record = "a window of records that starts there".to_owned();
+        Box::new(RedoError {
+            lsn,
+            record,
+            tag: None,
+            kind,
+        })
+    }
+
     pub(super) fn new(
         record: &Record<'_>,
         tag: Option<BlockTag>,

@@ -10,15 +10,17 @@ mod database;
 mod error;
 mod missing;
 mod on_page;
+mod page_order;
 mod pages;
 mod plan;
 mod rewrite;
 mod tablespace;
 mod truncate;
 mod window;
+mod worker;
 
 use crate::buffer::{BufferPool, PoolStats};
-use crate::decode::ImageRestorer;
+use crate::decode::{ImageRestorer, Record};
 use crate::pgdata::DataDir;
 use crate::pgdata::control::ControlFile;
 use crate::pgdata::origins::Origins;
@@ -31,6 +33,7 @@ use crate::types::{BLOCK_BYTES, CheckPoint, Lsn, TransactionId};
 pub use counters::Counters;
 pub use error::{RedoError, RedoErrorKind, record_name};
 pub use missing::{MissingPage, MissingPages};
+pub use page_order::PageWindow;
 pub use tablespace::TablespaceMap;
 pub use window::{Window, WindowChange, WindowTouch};
 
@@ -41,6 +44,8 @@ pub struct RedoOptions {
     pub buffers: u64,
     /// How relation files are treated.
     pub smgr: SmgrOptions,
+    /// Workers of a window.
+    pub jobs: usize,
     /// Where locations of tablespaces in the WAL lead to.
     pub tablespaces: TablespaceMap,
 }
@@ -56,6 +61,10 @@ pub struct RedoStats {
     pub images: u64,
     /// Touches that later records made pointless.
     pub touches_dead: u64,
+    /// Pages read from files by the workers of windows.
+    pub pages_read: u64,
+    /// Pages they wrote.
+    pub pages_written: u64,
 }
 
 /// The cluster while WAL is redone.
@@ -74,6 +83,7 @@ pub struct Redo {
     restorer: ImageRestorer,
     tablespaces: TablespaceMap,
     sync: SyncMethod,
+    jobs: usize,
     /// The unfinished record that the current one replaces, if any.
     skipped_contrecord: Lsn,
     /// Things PostgreSQL would log, for the caller to report.
@@ -123,6 +133,7 @@ impl Redo {
             restorer: ImageRestorer::default(),
             tablespaces: options.tablespaces,
             sync: options.smgr.sync,
+            jobs: options.jobs,
             skipped_contrecord: Lsn::INVALID,
             notices: dropped.into_iter().map(dropped_notice).collect(),
             stats: RedoStats::default(),
@@ -136,8 +147,7 @@ impl Redo {
         let mut changes = window.changes().iter().peekable();
         let mut touches = window.touches().iter().peekable();
         for (index, record) in window.records().iter().enumerate() {
-            self.counters.see_xid(record.xid);
-            self.skipped_contrecord = record.overwritten;
+            self.note_record(record);
             while let Some(change) = changes.next_if(|c| c.record == index) {
                 self.apply_change(record, &change.change)
                     .map_err(|kind| RedoError::new(record, None, kind))?;
@@ -147,10 +157,16 @@ impl Redo {
                 self.apply_touch(record, &touch.touch)
                     .map_err(|kind| RedoError::new(record, tag, kind))?;
             }
-            self.stats.records += 1;
-            self.stats.block_refs += record.blocks.len() as u64;
         }
         Ok(())
+    }
+
+    /// What every record does, whatever it is.
+    fn note_record(&mut self, record: &Record<'_>) {
+        self.counters.see_xid(record.xid);
+        self.skipped_contrecord = record.overwritten;
+        self.stats.records += 1;
+        self.stats.block_refs += record.blocks.len() as u64;
     }
 
     /// The data directory.

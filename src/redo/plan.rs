@@ -111,11 +111,6 @@ impl PagePlan {
         self.dead
     }
 
-    /// The forks with pages in this window.
-    pub(super) fn forks(&self) -> &[ForkId] {
-        &self.used_forks
-    }
-
     fn page_index(&mut self, fork: ForkId, block: BlockNumber) -> usize {
         if self.forks.len() <= fork.index() {
             self.forks.resize_with(fork.index() + 1, ForkPlan::default);

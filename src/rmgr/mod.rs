@@ -46,7 +46,10 @@ use thiserror::Error;
 
 use crate::decode::{ImageError, Record};
 use crate::page::{Page, PageError, vm};
-use crate::types::ShortRead;
+use crate::types::{RmgrId, ShortRead};
+
+const RM_HEAP2: RmgrId = RmgrId(9);
+const RM_HEAP: RmgrId = RmgrId(10);
 
 pub use change::{
     Change, CommitTimestamp, CreateMultiXact, ListError, MemberList, MultiXactMember, OidList,
@@ -99,6 +102,11 @@ pub fn touches(record: &Record<'_>, out: &mut Touches) -> Result<(), RmgrError> 
 /// Lists what else a record changes.
 pub fn changes<'w>(record: &Record<'w>, out: &mut Vec<Change<'w>>) -> Result<(), RmgrError> {
     (rmgr(record.rmid)?.changes)(record, out)
+}
+
+/// True if redo of the record may have free space recorded for a heap page.
+pub fn may_record_free_space(record: &Record<'_>) -> bool {
+    record.rmid == RM_HEAP || record.rmid == RM_HEAP2
 }
 
 /// Redoes a record on one page. `state` says what reading the page found; most records do

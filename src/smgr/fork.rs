@@ -314,38 +314,19 @@ impl Smgr {
         Ok(())
     }
 
-    /// `PageIsVerified`: the checksum, if there is one, and the header. A page of zeros is good.
+    /// Checks a page that was read from the fork.
     pub fn verify(&self, id: ForkId, block: BlockNumber, page: &Page) -> Result<(), SmgrError> {
-        if page.is_new() && page.bytes().iter().all(|b| *b == 0) {
-            return Ok(());
+        match verify_page(page, block, self.options.data_checksums) {
+            None => Ok(()),
+            Some(what) => {
+                let path = self.path(id, block / RELSEG_BLOCKS);
+                Err(SmgrError::InvalidPage {
+                    tag: self.tag(id, block),
+                    path,
+                    what,
+                })
+            }
         }
-        let what = if page.is_new() {
-            "its header is zero and its contents are not".to_owned()
-        } else if let Some(wrong) = self.wrong_checksum(block, page) {
-            wrong
-        } else if !page.header_is_sane() {
-            format!("the header is corrupt: {page:?}")
-        } else {
-            return Ok(());
-        };
-        let path = self.path(id, block / RELSEG_BLOCKS);
-        Err(SmgrError::InvalidPage {
-            tag: self.tag(id, block),
-            path,
-            what,
-        })
-    }
-
-    fn wrong_checksum(&self, block: BlockNumber, page: &Page) -> Option<String> {
-        if !self.options.data_checksums {
-            return None;
-        }
-        let (calculated, found) = (page::checksum(page, block), page.checksum_field());
-        (calculated != found).then(|| {
-            format!(
-                "page verification failed, calculated checksum {calculated} but expected {found}"
-            )
-        })
     }
 
     /// Writes neighbouring blocks, `pages[0]` being block `first`, with checksums if the cluster
@@ -495,6 +476,27 @@ impl Smgr {
         self.unsynced_dirs.remove(&path);
     }
 
+    /// Pages carry checksums.
+    pub fn data_checksums(&self) -> bool {
+        self.options.data_checksums
+    }
+
+    /// The file of a segment, for workers that open it themselves.
+    pub fn segment_path(&self, id: ForkId, segment: u32) -> PathBuf {
+        self.path(id, segment)
+    }
+
+    /// Blocks of a fork that can be read from its files.
+    pub fn on_disk(&self, id: ForkId) -> BlockNumber {
+        self.forks[id.index()].size.on_disk()
+    }
+
+    /// A worker wrote pages of a segment, `last` being the highest block.
+    pub fn pages_written(&mut self, id: ForkId, segment: u32, last: BlockNumber) {
+        self.forks[id.index()].size.written(last.saturating_add(1));
+        self.unsynced.insert((id, segment));
+    }
+
     /// Remembers that names in a directory changed, so that it is synced.
     pub fn directory_changed(&mut self, path: PathBuf) {
         self.unsynced_dirs.insert(path);
@@ -545,11 +547,27 @@ impl Smgr {
     }
 }
 
-/// A copy as it goes to disk (`PageSetChecksumCopy`). Pages of zeros carry no checksum.
+/// `PageIsVerified`: what is wrong with a page that was read, if anything. The checksum counts if
+/// the cluster has them, then the header. A page of zeros is good.
+pub fn verify_page(page: &Page, block: BlockNumber, data_checksums: bool) -> Option<String> {
+    if page.is_new() {
+        let is_zero = page.bytes().iter().all(|b| *b == 0);
+        return (!is_zero).then(|| "its header is zero and its contents are not".to_owned());
+    }
+    if data_checksums {
+        let (calculated, found) = (page::checksum(page, block), page.checksum_field());
+        if calculated != found {
+            return Some(format!(
+                "page verification failed, calculated checksum {calculated} but expected {found}"
+            ));
+        }
+    }
+    (!page.header_is_sane()).then(|| format!("the header is corrupt: {page:?}"))
+}
+
+/// A copy as it goes to disk (`PageSetChecksumCopy`).
 fn with_checksum(page: &Page, block: BlockNumber) -> Page {
     let mut copy = page.clone();
-    if !copy.is_new() {
-        copy.set_checksum_field(page::checksum(page, block));
-    }
+    page::stamp_checksum(&mut copy, block);
     copy
 }

@@ -14,7 +14,7 @@ use crate::sys::SysError;
 use crate::types::{BlockNumber, BlockTag};
 
 pub use cache::{CacheStats, NblocksCache};
-pub use fork::{ForkId, Smgr, SmgrOptions, SyncMethod};
+pub use fork::{ForkId, Smgr, SmgrOptions, SyncMethod, verify_page};
 
 /// A relation file that could not be read or changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

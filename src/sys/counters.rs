@@ -37,6 +37,7 @@ syscalls! {
     Readlink = "readlink", false;
     Read = "read", false;
     Pread64 = "pread64", false;
+    Preadv = "preadv", false;
     Write = "write", true;
     Pwrite64 = "pwrite64", true;
     Pwritev = "pwritev", true;

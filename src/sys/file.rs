@@ -1,6 +1,6 @@
 //! Open files.
 
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -149,6 +149,35 @@ impl File {
                 break;
             }
             done += n;
+        }
+        Ok(done)
+    }
+
+    /// Reads into one buffer after another until all are full or the file ends; the number of
+    /// bytes read.
+    pub fn read_vectored_at(&self, buffers: &mut [&mut [u8]], offset: u64) -> SysResult<usize> {
+        if let [single] = buffers {
+            return self.read_at(single, offset);
+        }
+        let total: usize = buffers.iter().map(|b| b.len()).sum();
+        let mut slices: Vec<IoSliceMut<'_>> =
+            buffers.iter_mut().map(|b| IoSliceMut::new(b)).collect();
+        let read = self.kernel.call(Syscall::Preadv, "read", &self.path, || {
+            uio::preadv(self.fd(), &mut slices, offset as i64)
+        })?;
+        drop(slices);
+        if read == total {
+            return Ok(read);
+        }
+        // Cut short, by a signal or by the end of the file: go on buffer by buffer.
+        let mut done = 0;
+        for buffer in buffers {
+            let have = read.saturating_sub(done).min(buffer.len());
+            let more = self.read_at(&mut buffer[have..], offset + (done + have) as u64)?;
+            done += have + more;
+            if have + more < buffer.len() {
+                break;
+            }
         }
         Ok(done)
     }

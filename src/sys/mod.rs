@@ -25,7 +25,7 @@ pub use file::{Create, File};
 pub use map::Map;
 pub use owner::{AsOwner, Ownership};
 pub use process::{
-    install_interrupt_handler, interrupted, is_terminal, memory_bytes, parent_pid, pid,
+    cores, install_interrupt_handler, interrupted, is_terminal, memory_bytes, parent_pid, pid,
     pid_is_alive,
 };
 

@@ -28,6 +28,11 @@ pub fn pid_is_alive(pid: i32) -> bool {
     !matches!(signal::kill(Pid::from_raw(pid), None), Err(Errno::ESRCH))
 }
 
+/// Cores this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Memory of the machine in bytes, or less if a control group grants less.
 pub fn memory_bytes(kernel: &Kernel) -> u64 {
     let machine = sysinfo().map_or(u64::MAX, |info| info.ram_total());

@@ -150,6 +150,11 @@ impl Batch {
         found.map_or(Lsn::INVALID, |(_, aborted)| *aborted)
     }
 
+    /// Where record `index` starts.
+    pub fn record_lsn(&self, index: usize) -> Lsn {
+        self.records.get(index).map_or(Lsn::INVALID, |at| at.lsn)
+    }
+
     /// Start and resource manager of each record.
     pub fn rmgrs(&self) -> impl Iterator<Item = (Lsn, RmgrId)> {
         self.records.iter().map(|at| (at.lsn, at.rmid))
