@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use super::waldump::args::WaldumpArgs;
 use crate::types::Lsn;
 
 /// Replays PostgreSQL WAL onto a data directory without a server.
@@ -25,7 +26,7 @@ pub struct Cli {
 pub enum Command {
     /// Replay WAL: leave the directory as PostgreSQL's own recovery would
     Replay(ReplayArgs),
-    /// Print WAL records as pg_waldump does
+    /// Print WAL records as pg_waldump does (also under that name)
     Waldump(WaldumpArgs),
     /// Compare two data directories, file by file and block by block
     Compare(CompareArgs),
@@ -280,42 +281,6 @@ impl FromStr for TablespaceMapping {
             new: new.into(),
         })
     }
-}
-
-/// `pgredo waldump`, with pg_waldump's letters.
-#[derive(Debug, Clone, Args)]
-pub struct WaldumpArgs {
-    /// Segment to start with
-    #[arg(value_name = "STARTSEG")]
-    pub start_segment: Option<PathBuf>,
-    /// Segment to end with
-    #[arg(value_name = "ENDSEG")]
-    pub end_segment: Option<PathBuf>,
-    /// Directory with segments, or with a pg_wal that has them
-    /// [default: current directory, ./pg_wal, $PGDATA/pg_wal]
-    #[arg(short, long)]
-    pub path: Option<PathBuf>,
-    /// Start reading at LSN
-    #[arg(short, long, value_name = "LSN")]
-    pub start: Option<Lsn>,
-    /// Stop reading at LSN
-    #[arg(short, long, value_name = "LSN")]
-    pub end: Option<Lsn>,
-    /// Timeline to read [default: that of STARTSEG, or 1]
-    #[arg(short, long, value_name = "TLI")]
-    pub timeline: Option<u32>,
-    /// Number of records to print
-    #[arg(short = 'n', long, value_name = "N")]
-    pub limit: Option<u64>,
-    /// Only records of this resource manager (repeatable); `list` prints the names
-    #[arg(short, long)]
-    pub rmgr: Vec<String>,
-    /// Print each block reference on a line of its own, with the details of its image
-    #[arg(short, long)]
-    pub bkp_details: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 /// `pgredo compare`. Exit status 0 means equal, 1 that something differs or could not be read.
