@@ -3,70 +3,88 @@
 
 use super::Lsn;
 
-const HEX: &[u8; 16] = b"0123456789ABCDEF";
+/// Eight bytes of `'0'`, and of the distance from `'9'` to `'A'` less one.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+const TO_LETTER: u64 = 7;
 
-/// Enough for the longest `u32` in either base.
-const MOST_DIGITS: usize = 10;
+/// From here on a number has more than eight decimal digits.
+const NINE_DIGITS: u32 = 100_000_000;
 
-/// The digits of a number, right-aligned in a buffer of blanks.
+/// Up to ten characters, from the left of the buffer.
 struct Digits {
-    buffer: [u8; MOST_DIGITS],
-    start: usize,
+    buffer: [u8; 10],
+    count: usize,
 }
 
-impl Digits {
-    fn decimal(mut number: u32) -> Digits {
-        let mut digits = Digits {
-            buffer: [b' '; MOST_DIGITS],
-            start: MOST_DIGITS,
-        };
-        loop {
-            digits.put(b'0' + (number % 10) as u8);
-            number /= 10;
-            if number == 0 {
-                return digits;
-            }
-        }
-    }
+/// The eight decimal digits of a number below [`NINE_DIGITS`], the first one in the lowest byte.
+/// Halves, quarters and eighths of the number are divided side by side in one register; the
+/// factors are reciprocals that are exact for so few digits.
+fn eight_digits(number: u32) -> u64 {
+    let halves = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;
+    let hundreds = ((halves * 10_486) >> 20) & 0x0000_007F_0000_007F;
+    let quarters = hundreds | (halves - 100 * hundreds) << 16;
+    let tens = ((quarters * 103) >> 10) & 0x000F_000F_000F_000F;
+    tens | (quarters - 10 * tens) << 8
+}
 
-    fn hex(mut number: u32, at_least: usize) -> Digits {
-        let mut digits = Digits {
-            buffer: [b' '; MOST_DIGITS],
-            start: MOST_DIGITS,
-        };
-        while number != 0 || MOST_DIGITS - digits.start < at_least {
-            digits.put(HEX[(number & 0xF) as usize]);
-            number >>= 4;
-        }
-        digits
-    }
+/// Bytes of zeros that a number begins with; the last digit is never one of them.
+fn leading(digits: u64) -> u32 {
+    (digits.trailing_zeros() / 8).min(7)
+}
 
-    fn put(&mut self, digit: u8) {
-        self.start -= 1;
-        self.buffer[self.start] = digit;
+fn decimal(number: u32) -> Digits {
+    let mut buffer = [0; 10];
+    if number < NINE_DIGITS {
+        let digits = eight_digits(number);
+        let leading = leading(digits);
+        let text = (digits + ZEROS) >> (8 * leading);
+        buffer[..8].copy_from_slice(&text.to_le_bytes());
+        let count = 8 - leading as usize;
+        return Digits { buffer, count };
     }
+    let high = decimal(number / NINE_DIGITS);
+    let low = eight_digits(number % NINE_DIGITS) + ZEROS;
+    buffer[..2].copy_from_slice(&high.buffer[..2]);
+    buffer[high.count..high.count + 8].copy_from_slice(&low.to_le_bytes());
+    let count = high.count + 8;
+    Digits { buffer, count }
+}
 
-    /// The digits, and blanks before them up to `width`.
-    fn text(&self, width: usize) -> &str {
-        let start = self.start.min(MOST_DIGITS - width.min(MOST_DIGITS));
-        std::str::from_utf8(&self.buffer[start..]).expect("digits and blanks")
-    }
+/// Upper-case hexadecimal, with zeros before it up to `at_least` digits.
+fn hex(number: u32, at_least: usize) -> Digits {
+    let wide = u64::from(number);
+    let halves = (wide | wide << 16) & 0x0000_FFFF_0000_FFFF;
+    let bytes = (halves | halves << 8) & 0x00FF_00FF_00FF_00FF;
+    let nibbles = (bytes | bytes << 4) & 0x0F0F_0F0F_0F0F_0F0F;
+    let letters = ((nibbles + 0x0606_0606_0606_0606) >> 4) & 0x0101_0101_0101_0101;
+    let text = nibbles + ZEROS + letters * TO_LETTER;
+    let count = (32 - number.leading_zeros()).div_ceil(4) as usize;
+    let count = count.clamp(at_least.max(1), 8);
+    let mut buffer = [0; 10];
+    let left = text << (8 * (8 - count));
+    buffer[..8].copy_from_slice(&left.to_be_bytes());
+    Digits { buffer, count }
 }
 
 /// Appends a number.
 pub fn push_decimal(out: &mut String, number: u32) {
-    out.push_str(Digits::decimal(number).text(0));
-}
-
-/// Appends a number with blanks before it, up to `width` columns of at most 10.
-pub fn push_padded(out: &mut String, number: u32, width: usize) {
-    out.push_str(Digits::decimal(number).text(width));
+    let digits = decimal(number);
+    out.extend(
+        digits.buffer[..digits.count]
+            .iter()
+            .map(|digit| char::from(*digit)),
+    );
 }
 
 /// Appends a number in upper-case hexadecimal with zeros before it, up to `width` digits of at
 /// most 8.
 pub fn push_hex(out: &mut String, number: u32, width: usize) {
-    out.push_str(Digits::hex(number, width).text(0));
+    let digits = hex(number, width);
+    out.extend(
+        digits.buffer[..digits.count]
+            .iter()
+            .map(|digit| char::from(*digit)),
+    );
 }
 
 /// Appends an LSN, `%X/%X`.
@@ -74,6 +92,34 @@ pub fn push_lsn(out: &mut String, lsn: Lsn) {
     push_hex(out, lsn.high(), 1);
     out.push('/');
     push_hex(out, lsn.low(), 1);
+}
+
+/// Appends a number to bytes. The whole buffer is copied and cut: a copy of a known length is
+/// a few instructions, one of another length a call.
+pub fn extend_decimal(out: &mut Vec<u8>, number: u32) {
+    let digits = decimal(number);
+    let end = out.len() + digits.count;
+    out.extend_from_slice(&digits.buffer);
+    out.truncate(end);
+}
+
+/// Appends a hexadecimal number to bytes.
+pub fn extend_hex(out: &mut Vec<u8>, number: u32, width: usize) {
+    let digits = hex(number, width);
+    let end = out.len() + digits.count;
+    out.extend_from_slice(&digits.buffer);
+    out.truncate(end);
+}
+
+/// Writes a number to the right end of a field of blanks that is wide enough for it.
+pub fn fill_decimal(field: &mut [u8], mut number: u32) {
+    for digit in field.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -89,15 +135,18 @@ mod tests {
                 let mut out = String::new();
                 push_decimal(&mut out, number);
                 out.push('|');
-                push_padded(&mut out, number, 6);
-                out.push('|');
-                push_padded(&mut out, number, 10);
-                out.push('|');
                 push_hex(&mut out, number, 1);
                 out.push('|');
                 push_hex(&mut out, number, 8);
-                let expected = format!("{number}|{number:6}|{number:10}|{number:X}|{number:08X}");
-                assert_eq!(out, expected);
+                assert_eq!(out, format!("{number}|{number:X}|{number:08X}"));
+                let mut out = b"x".to_vec();
+                extend_decimal(&mut out, number);
+                extend_hex(&mut out, number, 2);
+                let mut field = [b' '; 10];
+                fill_decimal(&mut field, number);
+                out.extend(field);
+                let expected = format!("x{number}{number:02X}{number:10}");
+                assert_eq!(String::from_utf8(out).unwrap(), expected);
             }
         }
         let mut out = String::new();

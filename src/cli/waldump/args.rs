@@ -278,9 +278,8 @@ fn location(text: Option<&str>) -> Result<Option<Lsn>, CliError> {
     let Some(text) = text else {
         return Ok(None);
     };
-    let lsn = scan_lsn(text).ok_or_else(|| {
-        CliError::bad_argument(format!("invalid WAL location: \"{text}\""))
-    })?;
+    let lsn = scan_lsn(text)
+        .ok_or_else(|| CliError::bad_argument(format!("invalid WAL location: \"{text}\"")))?;
     Ok(lsn.is_valid().then_some(lsn))
 }
 
@@ -333,7 +332,11 @@ fn scan_number(text: &str, radix: u32) -> Option<(u32, &str)> {
             .saturating_add(u64::from(digit));
     }
     let number = number as u32;
-    let signed = if negative { number.wrapping_neg() } else { number };
+    let signed = if negative {
+        number.wrapping_neg()
+    } else {
+        number
+    };
     (end > 0).then_some((signed, &text[end..]))
 }
 
@@ -387,7 +390,10 @@ mod tests {
         assert_eq!(stats("pg_waldump -z"), (Some("rmgr".into()), false));
         assert_eq!(stats("pg_waldump -zb seg"), (Some("rmgr".into()), true));
         assert_eq!(stats("pg_waldump -z record"), (Some("rmgr".into()), true));
-        assert_eq!(stats("pg_waldump --stats=record"), (Some("record".into()), false));
+        assert_eq!(
+            stats("pg_waldump --stats=record"),
+            (Some("record".into()), false)
+        );
         assert!(request("pg_waldump --stats=x").is_err());
     }
 

@@ -28,9 +28,15 @@ impl Filter {
         let rmgrs: Result<_, CliError> = args.rmgr.iter().map(|name| rmgr_named(name)).collect();
         let filter = Filter {
             rmgrs: rmgrs?,
-            xid: given(&args.xid, |text| scan_u32(text).map(TransactionId), |text| {
-                CliError::bad_argument(format!("invalid transaction ID specification: \"{text}\""))
-            })?,
+            xid: given(
+                &args.xid,
+                |text| scan_u32(text).map(TransactionId),
+                |text| {
+                    CliError::bad_argument(format!(
+                        "invalid transaction ID specification: \"{text}\""
+                    ))
+                },
+            )?,
             locator: given(&args.relation, locator, |text| {
                 CliError::bad_argument(format!("invalid relation specification: \"{text}\""))
                     .detail("Expecting \"tablespace OID/database OID/relation filenode\".")
@@ -100,7 +106,11 @@ fn fork_named(name: &str) -> Option<ForkNumber> {
 /// Case does not matter; an extension's resource manager is called `custom128` to `custom255`.
 fn rmgr_named(name: &str) -> Result<RmgrId, CliError> {
     let custom = name.strip_prefix("custom").and_then(|number| {
-        let digits = number.bytes().take(3).take_while(u8::is_ascii_digit).count();
+        let digits = number
+            .bytes()
+            .take(3)
+            .take_while(u8::is_ascii_digit)
+            .count();
         number[..digits].parse::<u32>().ok()
     });
     if let Some(id) = custom {
@@ -172,7 +182,11 @@ mod tests {
             filter.accepts(&record)
         };
         assert!(wanted(vec![], None, false));
-        assert!(wanted(vec![RmgrId(1), RmgrId(128)], Some(TransactionId(764)), false));
+        assert!(wanted(
+            vec![RmgrId(1), RmgrId(128)],
+            Some(TransactionId(764)),
+            false
+        ));
         assert!(!wanted(vec![RmgrId(1)], None, false));
         assert!(!wanted(vec![], Some(TransactionId(765)), false));
         assert!(!wanted(vec![], None, true));

@@ -98,10 +98,9 @@ mod tests {
         let directory = root.path().join("a/b");
         let mut saver = Saver::new(directory.clone(), TimeLineId(3)).unwrap();
         let mut record = record();
-        let bytes = [7; 192];
         let mut stored = image(Compression::None, true);
         stored.length = 192;
-        stored.bytes = &bytes;
+        stored.bytes = &[7; 192];
         record.blocks[1].image = Some(stored);
         saver.save(&record).unwrap();
 

@@ -4,45 +4,54 @@
 use super::text::{image_bytes, push_desc, rmgr_name};
 use crate::decode::{BlockImage, BlockRef, Record};
 use crate::rmgr::identify;
-use crate::types::digits::{push_decimal, push_lsn};
 use crate::types::Lsn;
+use crate::types::digits::{push_decimal, push_lsn};
 
 /// Prints objects; keeps its memory.
 #[derive(Debug, Default)]
 pub(super) struct JsonPrinter {
+    line: String,
     desc: String,
 }
 
 impl JsonPrinter {
     /// Appends the record, line end included.
-    pub(super) fn push_record(&mut self, record: &Record<'_>, out: &mut String) {
-        push_lsn_field("{\"lsn\":\"", record.lsn, out);
-        push_lsn_field(",\"end_lsn\":\"", record.end_lsn, out);
-        push_lsn_field(",\"prev\":\"", record.prev, out);
-        out.push_str(",\"rmgr\":\"");
-        out.push_str(&rmgr_name(record.rmid));
-        push_field("\",\"rmid\":", record.rmid.0.into(), out);
-        out.push_str(",\"name\":\"");
-        out.push_str(&identify(record));
-        push_field("\",\"info\":", record.info.into(), out);
-        push_field(",\"xid\":", record.xid.0, out);
-        push_field(",\"total_bytes\":", record.total_bytes, out);
-        let main_data_bytes = record.main_data.len() as u32;
-        push_field(",\"main_data_bytes\":", main_data_bytes, out);
-        push_field(",\"fpi_bytes\":", image_bytes(record), out);
-        out.push_str(",\"blocks\":[");
-        for (index, block) in record.blocks.iter().enumerate() {
-            if index > 0 {
-                out.push(',');
-            }
-            push_block(block, out);
-        }
-        out.push_str("],\"desc\":\"");
+    pub(super) fn push_record(&mut self, record: &Record<'_>, out: &mut Vec<u8>) {
+        self.line.clear();
+        push_object(record, &mut self.line);
         self.desc.clear();
         push_desc(record, &mut self.desc);
-        push_escaped(&self.desc, out);
-        out.push_str("\"}\n");
+        self.line.push_str(",\"desc\":\"");
+        push_escaped(&self.desc, &mut self.line);
+        self.line.push_str("\"}\n");
+        out.extend_from_slice(self.line.as_bytes());
     }
+}
+
+/// All but the description, which comes last, and the end.
+fn push_object(record: &Record<'_>, out: &mut String) {
+    push_lsn_field("{\"lsn\":\"", record.lsn, out);
+    push_lsn_field(",\"end_lsn\":\"", record.end_lsn, out);
+    push_lsn_field(",\"prev\":\"", record.prev, out);
+    out.push_str(",\"rmgr\":\"");
+    out.push_str(&rmgr_name(record.rmid));
+    push_field("\",\"rmid\":", record.rmid.0.into(), out);
+    out.push_str(",\"name\":\"");
+    out.push_str(&identify(record));
+    push_field("\",\"info\":", record.info.into(), out);
+    push_field(",\"xid\":", record.xid.0, out);
+    push_field(",\"total_bytes\":", record.total_bytes, out);
+    let main_data_bytes = record.main_data.len() as u32;
+    push_field(",\"main_data_bytes\":", main_data_bytes, out);
+    push_field(",\"fpi_bytes\":", image_bytes(record), out);
+    out.push_str(",\"blocks\":[");
+    for (index, block) in record.blocks.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        push_block(block, out);
+    }
+    out.push(']');
 }
 
 fn push_field(name: &str, number: u32, out: &mut String) {
@@ -114,8 +123,9 @@ mod tests {
         let mut record = record();
         record.total_bytes += 96;
         record.blocks[1].image = Some(image(Compression::Pglz, false));
-        let mut out = String::new();
+        let mut out = Vec::new();
         JsonPrinter::default().push_record(&record, &mut out);
+        let out = String::from_utf8(out).unwrap();
         assert!(out.ends_with("}\n"));
         let value: serde_json::Value = serde_json::from_str(&out).unwrap();
         let block = |id, fork: &str| {

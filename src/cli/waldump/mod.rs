@@ -29,7 +29,7 @@ use fullpage::Saver;
 use json::JsonPrinter;
 use range::WalRange;
 use stats::Stats;
-use text::{BlockStyle, push_record};
+use text::{BlockStyle, TextPrinter};
 
 /// Read at once.
 const BATCH_RECORDS: usize = 4096;
@@ -70,7 +70,7 @@ pub(super) fn run(args: &WaldumpArgs, out: &mut dyn Write) -> Result<Exit, CliEr
         saver,
         found: 0,
         last: Lsn::INVALID,
-        text: String::with_capacity(OUTPUT_BYTES + OUTPUT_BYTES / 4),
+        text: Vec::with_capacity(OUTPUT_BYTES + OUTPUT_BYTES / 4),
         out,
     };
     let result = dump.read(first);
@@ -95,7 +95,7 @@ enum Ending {
 /// What is made of the records.
 enum Printer {
     Quiet,
-    Text(BlockStyle),
+    Text(TextPrinter),
     Json(JsonPrinter),
     ByRmgr(Stats),
     ByRecord(Stats),
@@ -105,18 +105,18 @@ impl Printer {
     fn new(output: Output, first: Lsn) -> Printer {
         match output {
             Output::Quiet => Printer::Quiet,
-            Output::Short => Printer::Text(BlockStyle::Short),
-            Output::Details => Printer::Text(BlockStyle::Details),
+            Output::Short => Printer::Text(TextPrinter::new(BlockStyle::Short)),
+            Output::Details => Printer::Text(TextPrinter::new(BlockStyle::Details)),
             Output::Json => Printer::Json(JsonPrinter::default()),
             Output::StatsByRmgr => Printer::ByRmgr(Stats::from(first)),
             Output::StatsByRecord => Printer::ByRecord(Stats::from(first)),
         }
     }
 
-    fn add(&mut self, record: &Record<'_>, out: &mut String) {
+    fn add(&mut self, record: &Record<'_>, out: &mut Vec<u8>) {
         match self {
             Printer::Quiet => {}
-            Printer::Text(style) => push_record(record, *style, out),
+            Printer::Text(text) => text.push_record(record, out),
             Printer::Json(json) => json.push_record(record, out),
             Printer::ByRmgr(stats) | Printer::ByRecord(stats) => stats.count(record),
         }
@@ -142,7 +142,7 @@ struct Dump<'o> {
     found: u64,
     /// Start of the last record read.
     last: Lsn,
-    text: String,
+    text: Vec<u8>,
     out: &'o mut dyn Write,
 }
 
@@ -193,15 +193,15 @@ impl Dump<'_> {
     fn take(&mut self, batch: &Batch) -> Result<Option<Ending>, CliError> {
         let format = self.range.source.layout().format;
         let end = self.range.end.unwrap_or(Lsn(u64::MAX));
+        let mut record = Record::empty(format);
         for raw in batch.records() {
             if raw.end_lsn > end && end_of_bytes(&raw) > end {
                 return Ok(Some(Ending::Reached));
             }
             self.last = raw.lsn;
-            let record = match Record::decode(raw, format) {
-                Ok(record) => record,
-                Err(error) => return Ok(Some(Ending::Broken(failed_at(raw.lsn, &error)))),
-            };
+            if let Err(error) = record.decode_next(raw) {
+                return Ok(Some(Ending::Broken(failed_at(raw.lsn, &error))));
+            }
             if !self.request.filter.accepts(&record) {
                 continue;
             }
@@ -221,7 +221,7 @@ impl Dump<'_> {
     }
 
     fn flush(&mut self) -> Result<(), CliError> {
-        self.out.write_all(self.text.as_bytes())?;
+        self.out.write_all(&self.text)?;
         self.text.clear();
         Ok(())
     }
@@ -283,7 +283,9 @@ fn end_of_bytes(raw: &RawRecord<'_>) -> Lsn {
 fn ends_behind(end: &EndOfWal, limit: Option<Lsn>) -> bool {
     let header_end = |at: Lsn| at.advance(RECORD_HEADER_BYTES as u64);
     limit.is_some_and(|limit| {
-        let is_torn_behind = end.torn.is_some_and(|torn| header_end(torn.missing) > limit);
+        let is_torn_behind = end
+            .torn
+            .is_some_and(|torn| header_end(torn.missing) > limit);
         header_end(end.lsn) > limit || is_torn_behind
     })
 }

@@ -57,7 +57,12 @@ impl WalRange {
             }
         };
         let first = request.start_segment.as_ref().map(named).transpose()?;
-        let last = request.end_segment.as_ref().map(named).transpose()?.or(first);
+        let last = request
+            .end_segment
+            .as_ref()
+            .map(named)
+            .transpose()?
+            .or(first);
         let tli = last.map_or(TimeLineId(request.timeline), |segment| segment.tli);
         let (start, end) = bounds(request, first, last, &layout)?;
         let directories = vec![directory];

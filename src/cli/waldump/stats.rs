@@ -141,8 +141,22 @@ fn kind_of_record(rmid: RmgrId, info: u8) -> String {
 
 fn print_head(out: &mut dyn Write) -> io::Result<()> {
     for [name, count, record, image, both, percent] in [
-        ["Type", "N", "Record size", "FPI size", "Combined size", "(%)"],
-        ["----", "-", "-----------", "--------", "-------------", "---"],
+        [
+            "Type",
+            "N",
+            "Record size",
+            "FPI size",
+            "Combined size",
+            "(%)",
+        ],
+        [
+            "----",
+            "-",
+            "-----------",
+            "--------",
+            "-------------",
+            "---",
+        ],
     ] {
         write!(out, "{name:<27}")?;
         for column in [count, record, image, both] {

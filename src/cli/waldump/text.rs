@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use super::filter::FIRST_CUSTOM_RMGR;
 use crate::decode::{BlockImage, BlockRef, Compression, Record};
 use crate::rmgr::{RMGRS, desc, identify};
-use crate::types::digits::{push_decimal, push_hex, push_padded};
-use crate::types::{BLOCK_BYTES, ForkNumber, Lsn, RelFileLocator, RmgrId};
+use crate::types::digits::{extend_decimal, extend_hex, fill_decimal, push_decimal};
+use crate::types::{BLOCK_BYTES, ForkNumber, Lsn, Oid, RelFileLocator, RmgrId};
 
 /// How block references are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,115 +46,209 @@ pub(super) fn push_desc(record: &Record<'_>, out: &mut String) {
     }
 }
 
-/// Appends the record, line end included.
-pub(super) fn push_record(record: &Record<'_>, style: BlockStyle, out: &mut String) {
-    push_header(record, out);
-    push_desc(record, out);
-    match style {
-        BlockStyle::Short => {
-            for block in &record.blocks {
-                push_short(block, out);
-            }
-            out.push('\n');
+/// Columns of the name of a resource manager; longer ones move the rest to the right.
+const NAME_COLUMNS: usize = 11;
+
+/// What follows the name, with room for the numbers.
+const LENGTHS: [u8; 52] = *b" len (rec/tot):       /      , tx:           , lsn: ";
+
+/// Prints records; keeps its memory.
+#[derive(Debug)]
+pub(super) struct TextPrinter {
+    style: BlockStyle,
+    desc: String,
+    relations: RelationNames,
+    /// A record's own position, as the next record will name it.
+    last: (Lsn, Vec<u8>),
+}
+
+impl TextPrinter {
+    pub(super) fn new(style: BlockStyle) -> TextPrinter {
+        TextPrinter {
+            style,
+            desc: String::new(),
+            relations: RelationNames::default(),
+            last: (Lsn::INVALID, b"0/00000000".to_vec()),
         }
-        BlockStyle::Details => {
-            out.push('\n');
-            for block in &record.blocks {
-                push_details(block, out);
+    }
+
+    /// Appends the record, line end included.
+    pub(super) fn push_record(&mut self, record: &Record<'_>, out: &mut Vec<u8>) {
+        self.push_header(record, out);
+        self.desc.clear();
+        push_desc(record, &mut self.desc);
+        out.extend_from_slice(self.desc.as_bytes());
+        match self.style {
+            BlockStyle::Short => {
+                for block in &record.blocks {
+                    push_short(block, &mut self.relations, out);
+                }
+                out.push(b'\n');
+            }
+            BlockStyle::Details => {
+                out.push(b'\n');
+                for block in &record.blocks {
+                    push_details(block, &mut self.relations, out);
+                }
             }
         }
     }
-}
 
-fn push_header(record: &Record<'_>, out: &mut String) {
-    // XLogRecGetLen: the length without images.
-    let bare_bytes = record.total_bytes.saturating_sub(image_bytes(record));
-    out.push_str("rmgr: ");
-    let before = out.len();
-    out.push_str(&rmgr_name(record.rmid));
-    pad_right(out, before + 11);
-    out.push_str(" len (rec/tot): ");
-    push_padded(out, bare_bytes, 6);
-    out.push('/');
-    push_padded(out, record.total_bytes, 6);
-    out.push_str(", tx: ");
-    push_padded(out, record.xid.0, 10);
-    out.push_str(", lsn: ");
-    push_wide(out, record.lsn);
-    out.push_str(", prev ");
-    push_wide(out, record.prev);
-    out.push_str(", desc: ");
-    out.push_str(&identify(record));
-    out.push(' ');
-}
-
-fn pad_right(out: &mut String, upto: usize) {
-    while out.len() < upto {
-        out.push(' ');
+    fn push_header(&mut self, record: &Record<'_>, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"rmgr: ");
+        let name = rmgr_name(record.rmid);
+        let mut column = [b' '; NAME_COLUMNS];
+        match column.get_mut(..name.len()) {
+            Some(column_start) => {
+                column_start.copy_from_slice(name.as_bytes());
+                out.extend_from_slice(&column);
+            }
+            None => out.extend_from_slice(name.as_bytes()),
+        }
+        // XLogRecGetLen: the length without images.
+        let bare_bytes = record.total_bytes.saturating_sub(image_bytes(record));
+        let mut lengths = LENGTHS;
+        fill_decimal(&mut lengths[16..22], bare_bytes);
+        fill_decimal(&mut lengths[23..29], record.total_bytes);
+        fill_decimal(&mut lengths[35..45], record.xid.0);
+        out.extend_from_slice(&lengths);
+        let (last, text) = &mut self.last;
+        if *last != record.prev {
+            text.clear();
+            push_wide(text, record.prev);
+        }
+        let own = out.len();
+        push_wide(out, record.lsn);
+        let own = own..out.len();
+        out.extend_from_slice(b", prev ");
+        out.extend_from_slice(text);
+        *last = record.lsn;
+        text.clear();
+        text.extend_from_slice(&out[own]);
+        out.extend_from_slice(b", desc: ");
+        out.extend_from_slice(identify(record).as_bytes());
+        out.push(b' ');
     }
 }
 
 /// An LSN as the header has it, `%X/%08X`; elsewhere the low half is not padded.
-fn push_wide(out: &mut String, lsn: Lsn) {
-    push_hex(out, lsn.high(), 1);
-    out.push('/');
-    push_hex(out, lsn.low(), 8);
+fn push_wide(out: &mut Vec<u8>, lsn: Lsn) {
+    extend_hex(out, lsn.high(), 1);
+    out.push(b'/');
+    extend_hex(out, lsn.low(), 8);
 }
 
-fn push_locator(out: &mut String, locator: RelFileLocator) {
-    push_decimal(out, locator.spc.0);
-    out.push('/');
-    push_decimal(out, locator.db.0);
-    out.push('/');
-    push_decimal(out, locator.rel.0);
+/// Relations as they are printed, `: rel 1663/5/16384`. Most records are about few of them, and
+/// three numbers cost more than a copy.
+#[derive(Debug)]
+struct RelationNames {
+    slots: Vec<RelationName>,
 }
 
-fn push_short(block: &BlockRef<'_>, out: &mut String) {
-    let tag = block.tag;
-    out.push_str(", blkref #");
-    push_decimal(out, block.id.into());
-    out.push_str(": rel ");
-    push_locator(out, tag.locator);
-    if tag.fork != ForkNumber::Main {
-        out.push_str(" fork ");
-        out.push_str(tag.fork.name());
+#[derive(Debug, Clone, Copy)]
+struct RelationName {
+    locator: RelFileLocator,
+    text: [u8; RelationNames::BYTES],
+    length: usize,
+}
+
+impl RelationNames {
+    const SLOTS: usize = 64;
+    /// The longest: seven characters, three numbers of ten digits, two slashes.
+    const BYTES: usize = 40;
+
+    fn push(&mut self, locator: RelFileLocator, out: &mut Vec<u8>) {
+        let slot = &mut self.slots[locator.rel.0 as usize % RelationNames::SLOTS];
+        if slot.locator != locator {
+            *slot = RelationName::new(locator);
+        }
+        let end = out.len() + slot.length;
+        out.extend_from_slice(&slot.text);
+        out.truncate(end);
     }
-    out.push_str(" blk ");
-    push_decimal(out, tag.block);
-    if let Some(image) = block.image {
-        out.push_str(" FPW");
-        out.push_str(purpose(&image));
-    }
 }
 
-fn push_details(block: &BlockRef<'_>, out: &mut String) {
-    out.push_str("\tblkref #");
-    push_decimal(out, block.id.into());
-    out.push_str(": rel ");
-    push_locator(out, block.tag.locator);
-    out.push_str(" fork ");
-    out.push_str(block.tag.fork.name());
-    out.push_str(" blk ");
-    push_decimal(out, block.tag.block);
-    if let Some(image) = block.image {
-        out.push_str(" (FPW");
-        out.push_str(purpose(&image));
-        out.push_str("); hole: offset: ");
-        push_decimal(out, image.hole_offset.into());
-        out.push_str(", length: ");
-        push_decimal(out, image.hole_length.into());
-        if image.compression != Compression::None {
-            // Unsigned in pg_waldump too: an image that grew wraps around.
-            let saved = (BLOCK_BYTES as u32)
-                .wrapping_sub(image.hole_length.into())
-                .wrapping_sub(image.length.into());
-            out.push_str(", compression saved: ");
-            push_decimal(out, saved);
-            out.push_str(", method: ");
-            out.push_str(image.compression.name());
+impl Default for RelationNames {
+    fn default() -> RelationNames {
+        let none = RelFileLocator {
+            spc: Oid(0),
+            db: Oid(0),
+            rel: Oid(0),
+        };
+        RelationNames {
+            slots: vec![RelationName::new(none); RelationNames::SLOTS],
         }
     }
-    out.push('\n');
+}
+
+impl RelationName {
+    fn new(locator: RelFileLocator) -> RelationName {
+        let mut name = b": rel ".to_vec();
+        extend_decimal(&mut name, locator.spc.0);
+        name.push(b'/');
+        extend_decimal(&mut name, locator.db.0);
+        name.push(b'/');
+        extend_decimal(&mut name, locator.rel.0);
+        let mut text = [0; RelationNames::BYTES];
+        text[..name.len()].copy_from_slice(&name);
+        RelationName {
+            locator,
+            text,
+            length: name.len(),
+        }
+    }
+}
+
+fn push_fork(fork: ForkNumber, out: &mut Vec<u8>) {
+    out.extend_from_slice(b" fork ");
+    out.extend_from_slice(fork.name().as_bytes());
+}
+
+fn push_short(block: &BlockRef<'_>, relations: &mut RelationNames, out: &mut Vec<u8>) {
+    out.extend_from_slice(b", blkref #");
+    extend_decimal(out, block.id.into());
+    relations.push(block.tag.locator, out);
+    if block.tag.fork != ForkNumber::Main {
+        push_fork(block.tag.fork, out);
+    }
+    out.extend_from_slice(b" blk ");
+    extend_decimal(out, block.tag.block);
+    if let Some(image) = block.image {
+        out.extend_from_slice(b" FPW");
+        out.extend_from_slice(purpose(&image).as_bytes());
+    }
+}
+
+fn push_details(block: &BlockRef<'_>, relations: &mut RelationNames, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\tblkref #");
+    extend_decimal(out, block.id.into());
+    relations.push(block.tag.locator, out);
+    push_fork(block.tag.fork, out);
+    out.extend_from_slice(b" blk ");
+    extend_decimal(out, block.tag.block);
+    if let Some(image) = block.image {
+        push_image(&image, out);
+    }
+    out.push(b'\n');
+}
+
+fn push_image(image: &BlockImage<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b" (FPW");
+    out.extend_from_slice(purpose(image).as_bytes());
+    out.extend_from_slice(b"); hole: offset: ");
+    extend_decimal(out, image.hole_offset.into());
+    out.extend_from_slice(b", length: ");
+    extend_decimal(out, image.hole_length.into());
+    if image.compression != Compression::None {
+        // Unsigned in pg_waldump too: an image that grew wraps around.
+        let saved = (BLOCK_BYTES as u32)
+            .wrapping_sub(image.hole_length.into())
+            .wrapping_sub(image.length.into());
+        out.extend_from_slice(b", compression saved: ");
+        extend_decimal(out, saved);
+        out.extend_from_slice(b", method: ");
+        out.extend_from_slice(image.compression.name().as_bytes());
+    }
 }
 
 /// An image that redo restores needs no further word.
@@ -174,10 +268,15 @@ mod tests {
     const HEADER: &str = "rmgr: custom128   len (rec/tot):    150/   150, tx:        764, lsn: \
                           1/06000080, prev 1/06000048, desc: UNKNOWN (10) rmid: 128";
 
+    fn printed(record: &Record<'_>, style: BlockStyle) -> String {
+        let mut out = Vec::new();
+        TextPrinter::new(style).push_record(record, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
     #[test]
     fn short_form() {
-        let mut out = String::new();
-        push_record(&record(), BlockStyle::Short, &mut out);
+        let out = printed(&record(), BlockStyle::Short);
         let blocks = ", blkref #0: rel 1663/5/2606 blk 4, blkref #2: rel 1663/5/2606 fork vm blk 4";
         assert_eq!(out, format!("{HEADER}{blocks}\n"));
     }
@@ -188,8 +287,7 @@ mod tests {
         record.blocks[0].image = Some(image(Compression::None, true));
         record.blocks[1].image = Some(image(Compression::None, false));
         record.total_bytes = 300;
-        let mut out = String::new();
-        push_record(&record, BlockStyle::Short, &mut out);
+        let out = printed(&record, BlockStyle::Short);
         assert!(out.contains("len (rec/tot):    108/   300,"), "{out}");
         assert!(out.contains(" blk 4 FPW, blkref #2"), "{out}");
         assert!(out.ends_with(" blk 4 FPW for WAL verification\n"), "{out}");
@@ -201,8 +299,7 @@ mod tests {
         record.total_bytes = 150 + 96 + 96;
         record.blocks[0].image = Some(image(Compression::Lz4, true));
         record.blocks[1].image = Some(image(Compression::None, false));
-        let mut out = String::new();
-        push_record(&record, BlockStyle::Details, &mut out);
+        let out = printed(&record, BlockStyle::Details);
         let lines: Vec<&str> = out.split('\n').collect();
         assert_eq!(lines[0], HEADER.replace("/   150", "/   342"));
         assert_eq!(
