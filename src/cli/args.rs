@@ -30,6 +30,8 @@ pub enum Command {
     Waldump(WaldumpArgs),
     /// Compare two data directories, file by file and block by block
     Compare(CompareArgs),
+    /// Replay in memory and compare pages with the images of wal_consistency_checking
+    Verify(VerifyArgs),
     /// Print what pg_controldata prints
     Control(ControlArgs),
     /// Print the CRC-32 of every file that recovery determines
@@ -299,6 +301,17 @@ pub struct CompareArgs {
     /// Name what is left out by rule, and every differing block
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+/// `pgredo verify`. Exit status 0 means no difference, 1 that there are some.
+#[derive(Debug, Clone, Args)]
+pub struct VerifyArgs {
+    /// What to replay; nothing in it is changed.
+    #[command(flatten)]
+    pub data_directory: DataDirectory,
+    /// Look for WAL segments in DIR too, before pg_wal (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub wal_dir: Vec<PathBuf>,
 }
 
 /// `pgredo control`.

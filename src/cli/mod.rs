@@ -14,6 +14,7 @@ mod io;
 mod output;
 mod replay;
 mod stats;
+mod verify;
 pub mod waldump;
 
 use std::ffi::OsString;
@@ -63,6 +64,7 @@ pub fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args),
         Command::Waldump(args) => with_stdout_as(WALDUMP, |out| waldump::run(&args, out)),
         Command::Compare(args) => with_stdout(|out| compare::run(&args, out)),
+        Command::Verify(args) => with_stdout(|out| verify::run(&args, out)),
         Command::Control(args) => with_stdout(|out| control::run(&args, out)),
         Command::Fingerprint(args) => with_stdout(|out| fingerprint::run(&args, out)),
         Command::StraceCompare(args) => with_stdout(|out| strace::run(&args, out)),

@@ -131,7 +131,12 @@ impl Recovery {
     fn start_redo(&self) -> Result<Redo, RecoveryError> {
         let failed = RecoveryError::state("starting redo");
         slots::restore_slots(&self.dir).map_err(|e| failed(e.into()))?;
-        let options = RedoOptions {
+        let options = self.redo_options();
+        Redo::start(self.dir.clone(), &self.control, &self.checkpoint, options).map_err(failed)
+    }
+
+    pub(super) fn redo_options(&self) -> RedoOptions {
+        RedoOptions {
             buffers: self.options.buffers,
             smgr: SmgrOptions {
                 nblocks_cache: self.options.nblocks_cache,
@@ -139,8 +144,7 @@ impl Recovery {
                 sync: self.options.sync,
             },
             tablespaces: self.options.tablespaces.clone(),
-        };
-        Redo::start(self.dir.clone(), &self.control, &self.checkpoint, options).map_err(failed)
+        }
     }
 
     /// Redoes all records; the end of the last one.
@@ -195,7 +199,7 @@ impl Recovery {
         Ok(None)
     }
 
-    fn decode<'w>(&self, raw: RawRecord<'w>) -> Result<Record<'w>, Box<RedoError>> {
+    pub(super) fn decode<'w>(&self, raw: RawRecord<'w>) -> Result<Record<'w>, Box<RedoError>> {
         Record::decode(raw, self.source.layout().format).map_err(|error| {
             Box::new(RedoError {
                 lsn: raw.lsn,
