@@ -83,6 +83,7 @@ impl Batch {
     }
 
     /// Record `index` of the batch.
+    #[inline]
     pub fn record(&self, index: usize) -> RawRecord<'_> {
         let at = &self.records[index];
         let bytes = match at.place {

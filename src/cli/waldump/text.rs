@@ -8,7 +8,7 @@ use super::filter::FIRST_CUSTOM_RMGR;
 use crate::decode::{BlockImage, BlockRef, Compression, Record};
 use crate::rmgr::{RMGRS, desc, identify};
 use crate::types::digits::{extend_decimal, extend_hex, fill_decimal, push_decimal};
-use crate::types::{BLOCK_BYTES, ForkNumber, Lsn, Oid, RelFileLocator, RmgrId};
+use crate::types::{BLOCK_BYTES, ForkNumber, Lsn, Oid, RelFileLocator, RmgrId, TransactionId};
 
 /// How block references are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,8 @@ pub(super) struct TextPrinter {
     relations: RelationNames,
     /// A record's own position, as the next record will name it.
     last: (Lsn, Vec<u8>),
+    /// What follows the name, filled in for this transaction: its records often come together.
+    lengths: (TransactionId, [u8; 52]),
 }
 
 impl TextPrinter {
@@ -69,6 +71,7 @@ impl TextPrinter {
             desc: String::new(),
             relations: RelationNames::default(),
             last: (Lsn::INVALID, b"0/00000000".to_vec()),
+            lengths: (TransactionId::INVALID, with_xid(TransactionId::INVALID)),
         }
     }
 
@@ -107,10 +110,12 @@ impl TextPrinter {
         }
         // XLogRecGetLen: the length without images.
         let bare_bytes = record.total_bytes.saturating_sub(image_bytes(record));
-        let mut lengths = LENGTHS;
+        if self.lengths.0 != record.xid {
+            self.lengths = (record.xid, with_xid(record.xid));
+        }
+        let mut lengths = self.lengths.1;
         fill_decimal(&mut lengths[16..22], bare_bytes);
         fill_decimal(&mut lengths[23..29], record.total_bytes);
-        fill_decimal(&mut lengths[35..45], record.xid.0);
         out.extend_from_slice(&lengths);
         let (last, text) = &mut self.last;
         if *last != record.prev {
@@ -129,6 +134,12 @@ impl TextPrinter {
         out.extend_from_slice(identify(record).as_bytes());
         out.push(b' ');
     }
+}
+
+fn with_xid(xid: TransactionId) -> [u8; 52] {
+    let mut lengths = LENGTHS;
+    fill_decimal(&mut lengths[35..45], xid.0);
+    lengths
 }
 
 /// An LSN as the header has it, `%X/%08X`; elsewhere the low half is not padded.
