@@ -259,6 +259,7 @@ impl<'w> Record<'w> {
 
     /// Reads `XLogRecordBlockHeader` and what follows it; the second value is the length of the
     /// block's data.
+    #[inline]
     fn read_block_header(
         &self,
         id: u8,

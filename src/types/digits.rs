@@ -32,6 +32,7 @@ fn leading(digits: u64) -> u32 {
     (digits.trailing_zeros() / 8).min(7)
 }
 
+#[inline]
 fn decimal(number: u32) -> Digits {
     let mut buffer = [0; 10];
     if number < NINE_DIGITS {
@@ -42,11 +43,14 @@ fn decimal(number: u32) -> Digits {
         let count = 8 - leading as usize;
         return Digits { buffer, count };
     }
-    let high = decimal(number / NINE_DIGITS);
-    let low = eight_digits(number % NINE_DIGITS) + ZEROS;
-    buffer[..2].copy_from_slice(&high.buffer[..2]);
-    buffer[high.count..high.count + 8].copy_from_slice(&low.to_le_bytes());
-    let count = high.count + 8;
+    // One digit or two come first.
+    let (high, low) = (number / NINE_DIGITS, number % NINE_DIGITS);
+    let count = if high < 10 { 1 } else { 2 };
+    buffer[0] = b'0' + (high / 10) as u8;
+    buffer[count - 1] = b'0' + (high % 10) as u8;
+    let low = eight_digits(low) + ZEROS;
+    buffer[count..count + 8].copy_from_slice(&low.to_le_bytes());
+    let count = count + 8;
     Digits { buffer, count }
 }
 
@@ -96,7 +100,12 @@ pub fn push_lsn(out: &mut String, lsn: Lsn) {
 
 /// Appends a number to bytes. The whole buffer is copied and cut: a copy of a known length is
 /// a few instructions, one of another length a call.
+#[inline]
 pub fn extend_decimal(out: &mut Vec<u8>, number: u32) {
+    if number < 10 {
+        out.push(b'0' + number as u8);
+        return;
+    }
     let digits = decimal(number);
     let end = out.len() + digits.count;
     out.extend_from_slice(&digits.buffer);
@@ -104,6 +113,7 @@ pub fn extend_decimal(out: &mut Vec<u8>, number: u32) {
 }
 
 /// Appends a hexadecimal number to bytes.
+#[inline]
 pub fn extend_hex(out: &mut Vec<u8>, number: u32, width: usize) {
     let digits = hex(number, width);
     let end = out.len() + digits.count;
