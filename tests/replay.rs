@@ -9,8 +9,11 @@ use support::compare::assert_same;
 use support::recipe::Recipe;
 use support::workloads;
 
+/// Both orders, and page order cut into many small windows.
 fn check(recipe: Recipe) {
-    check_with(recipe, &ReplayOptions::RECORD);
+    check_with(recipe.clone(), &ReplayOptions::RECORD);
+    check_with(recipe.clone(), &ReplayOptions::PAGE);
+    check_with(recipe, &ReplayOptions::SMALL_WINDOWS);
 }
 
 fn check_with(recipe: Recipe, options: &ReplayOptions) {

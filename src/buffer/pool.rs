@@ -277,6 +277,27 @@ impl BufferPool {
         }
     }
 
+    /// Gives a fork that has no pages here copies of another's. They count as dirty, as no file
+    /// has them.
+    pub fn copy_fork(
+        &mut self,
+        smgr: &mut Smgr,
+        from: ForkId,
+        to: ForkId,
+    ) -> Result<(), SmgrError> {
+        let Some(resident) = self.forks.get(from.index()) else {
+            return Ok(());
+        };
+        for (block, source) in resident.blocks_from(0).0 {
+            let page = self.pages[source.index()].clone();
+            let frame = self.take_frame(smgr)?;
+            self.pages[frame.index()] = page;
+            let frame = self.settle(frame, to, block);
+            self.mark_dirty(frame);
+        }
+        Ok(())
+    }
+
     /// Writes the dirty pages of one fork, in order, in runs.
     pub fn flush_fork(&mut self, smgr: &mut Smgr, fork: ForkId) -> Result<(), SmgrError> {
         let Some(resident) = self.forks.get(fork.index()) else {

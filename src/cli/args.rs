@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
+use super::waldump::args::WaldumpArgs;
 use crate::types::Lsn;
 
 /// Replays PostgreSQL WAL onto a data directory without a server.
@@ -26,10 +27,12 @@ pub struct Cli {
 pub enum Command {
     /// Replay WAL: leave the directory as PostgreSQL's own recovery would
     Replay(ReplayArgs),
-    /// Print WAL records as pg_waldump does
+    /// Print WAL records as pg_waldump does (also under that name)
     Waldump(WaldumpArgs),
     /// Compare two data directories, file by file and block by block
     Compare(CompareArgs),
+    /// Replay in memory and compare pages with the images of wal_consistency_checking
+    Verify(VerifyArgs),
     /// Print what pg_controldata prints
     Control(ControlArgs),
     /// Print the CRC-32 of every file that recovery determines
@@ -291,42 +294,6 @@ impl FromStr for TablespaceMapping {
     }
 }
 
-/// `pgredo waldump`, with pg_waldump's letters.
-#[derive(Debug, Clone, Args)]
-pub struct WaldumpArgs {
-    /// Segment to start with
-    #[arg(value_name = "STARTSEG")]
-    pub start_segment: Option<PathBuf>,
-    /// Segment to end with
-    #[arg(value_name = "ENDSEG")]
-    pub end_segment: Option<PathBuf>,
-    /// Directory with segments, or with a pg_wal that has them
-    /// [default: current directory, ./pg_wal, $PGDATA/pg_wal]
-    #[arg(short, long)]
-    pub path: Option<PathBuf>,
-    /// Start reading at LSN
-    #[arg(short, long, value_name = "LSN")]
-    pub start: Option<Lsn>,
-    /// Stop reading at LSN
-    #[arg(short, long, value_name = "LSN")]
-    pub end: Option<Lsn>,
-    /// Timeline to read [default: that of STARTSEG, or 1]
-    #[arg(short, long, value_name = "TLI")]
-    pub timeline: Option<u32>,
-    /// Number of records to print
-    #[arg(short = 'n', long, value_name = "N")]
-    pub limit: Option<u64>,
-    /// Only records of this resource manager (repeatable); `list` prints the names
-    #[arg(short, long)]
-    pub rmgr: Vec<String>,
-    /// Print each block reference on a line of its own, with the details of its image
-    #[arg(short, long)]
-    pub bkp_details: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub quiet: bool,
-}
-
 /// `pgredo compare`. Exit status 0 means equal, 1 that something differs or could not be read.
 #[derive(Debug, Clone, Args)]
 pub struct CompareArgs {
@@ -343,6 +310,17 @@ pub struct CompareArgs {
     /// Name what is left out by rule, and every differing block
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+/// `pgredo verify`. Exit status 0 means no difference, 1 that there are some.
+#[derive(Debug, Clone, Args)]
+pub struct VerifyArgs {
+    /// What to replay; nothing in it is changed.
+    #[command(flatten)]
+    pub data_directory: DataDirectory,
+    /// Look for WAL segments in DIR too, before pg_wal (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub wal_dir: Vec<PathBuf>,
 }
 
 /// `pgredo control`.

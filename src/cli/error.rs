@@ -16,11 +16,38 @@ pub(super) enum CliError {
     Message(Message),
 }
 
+/// What may help.
+#[derive(Debug)]
+enum Hint {
+    None,
+    /// The help of the command.
+    Help,
+    Text(String),
+}
+
+/// Under which name a command complains.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Caller<'n> {
+    /// The program.
+    pub(super) program: &'n str,
+    /// What to ask for help.
+    pub(super) command: &'n str,
+}
+
+impl Caller<'_> {
+    /// The program by its own name.
+    pub(super) const PGREDO: Caller<'static> = Caller {
+        program: "pgredo",
+        command: "pgredo",
+    };
+}
+
 /// What is printed.
 #[derive(Debug)]
 pub(super) struct Message {
     text: String,
-    hint: Option<String>,
+    detail: Option<&'static str>,
+    hint: Hint,
     exit: Exit,
 }
 
@@ -29,7 +56,8 @@ impl CliError {
     pub(super) fn new(text: impl Into<String>) -> CliError {
         CliError::Message(Message {
             text: text.into(),
-            hint: None,
+            detail: None,
+            hint: Hint::None,
             exit: Exit::Failed,
         })
     }
@@ -38,9 +66,28 @@ impl CliError {
     pub(super) fn usage(text: impl Into<String>, hint: impl Into<String>) -> CliError {
         CliError::Message(Message {
             text: text.into(),
-            hint: Some(hint.into()),
+            detail: None,
+            hint: Hint::Text(hint.into()),
             exit: Exit::Usage,
         })
+    }
+
+    /// The same where only the help of the command can help.
+    pub(super) fn bad_argument(text: impl Into<String>) -> CliError {
+        CliError::Message(Message {
+            text: text.into(),
+            detail: None,
+            hint: Hint::Help,
+            exit: Exit::Usage,
+        })
+    }
+
+    /// The same with a second sentence.
+    pub(super) fn detail(mut self, text: &'static str) -> CliError {
+        if let CliError::Message(message) = &mut self {
+            message.detail = Some(text);
+        }
+        self
     }
 
     /// A file that could be read and makes no sense.
@@ -58,15 +105,28 @@ impl CliError {
 
     /// Prints it to standard error.
     pub(super) fn print(&self) {
-        match self {
+        self.print_as(Caller::PGREDO);
+    }
+
+    /// Prints it to standard error under the name of `caller`.
+    pub(super) fn print_as(&self, caller: Caller<'_>) {
+        let Caller { program, command } = caller;
+        let message = match self {
             CliError::Output(error) => {
-                eprintln!("pgredo: error: could not write to standard output: {error}");
+                eprintln!("{program}: error: could not write to standard output: {error}");
+                return;
             }
-            CliError::Message(message) => {
-                eprintln!("pgredo: error: {}", message.text);
-                if let Some(hint) = &message.hint {
-                    eprintln!("pgredo: hint: {hint}");
-                }
+            CliError::Message(message) => message,
+        };
+        eprintln!("{program}: error: {}", message.text);
+        if let Some(detail) = message.detail {
+            eprintln!("{program}: detail: {detail}");
+        }
+        match &message.hint {
+            Hint::None => {}
+            Hint::Text(hint) => eprintln!("{program}: hint: {hint}"),
+            Hint::Help => {
+                eprintln!("{program}: hint: Try \"{command} --help\" for more information.");
             }
         }
     }
@@ -76,6 +136,16 @@ impl CliError {
         match self {
             CliError::Output(_) => Exit::Failed,
             CliError::Message(message) => message.exit,
+        }
+    }
+}
+
+/// The text alone.
+impl Display for CliError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CliError::Output(error) => error.fmt(f),
+            CliError::Message(message) => f.write_str(&message.text),
         }
     }
 }

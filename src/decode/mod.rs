@@ -164,37 +164,57 @@ impl<'w> Record<'w> {
         raw: RawRecord<'w>,
         format: &'static WalFormat,
     ) -> Result<Record<'w>, DecodeError> {
-        let mut c = Cursor::new("XLogRecord", raw.bytes);
-        let total_bytes = c.u32("xl_tot_len")?;
-        let xid = TransactionId(c.u32("xl_xid")?);
-        let prev = Lsn(c.u64("xl_prev")?);
-        let info = c.u8("xl_info")?;
-        let rmid = RmgrId(c.u8("xl_rmid")?);
-        c.skip("xl_crc", 6)?;
-        let mut record = Record {
-            lsn: raw.lsn,
-            end_lsn: raw.end_lsn,
-            overwritten: raw.overwritten,
-            prev,
-            total_bytes,
-            xid,
-            info,
-            rmid,
+        let mut record = Record::empty(format);
+        record.decode_next(raw)?;
+        Ok(record)
+    }
+
+    /// A record without contents, to be filled again and again. It is large enough for moving it
+    /// to cost as much as decoding.
+    pub fn empty(format: &'static WalFormat) -> Record<'w> {
+        Record {
+            lsn: Lsn::INVALID,
+            end_lsn: Lsn::INVALID,
+            overwritten: Lsn::INVALID,
+            prev: Lsn::INVALID,
+            total_bytes: 0,
+            xid: TransactionId::INVALID,
+            info: 0,
+            rmid: RmgrId(0),
             origin: RepOriginId(0),
             toplevel_xid: None,
             blocks: BlockRefs::new(),
             main_data: &[],
             format,
-        };
-        record.read_fragments(&mut c)?;
-        Ok(record)
+        }
+    }
+
+    /// Replaces the contents by those of another record of the same major. They are unspecified
+    /// after an error.
+    pub fn decode_next(&mut self, raw: RawRecord<'w>) -> Result<(), DecodeError> {
+        let mut c = Cursor::new("XLogRecord", raw.bytes);
+        self.total_bytes = c.u32("xl_tot_len")?;
+        self.xid = TransactionId(c.u32("xl_xid")?);
+        self.prev = Lsn(c.u64("xl_prev")?);
+        self.info = c.u8("xl_info")?;
+        self.rmid = RmgrId(c.u8("xl_rmid")?);
+        c.skip("xl_crc", 6)?;
+        self.lsn = raw.lsn;
+        self.end_lsn = raw.end_lsn;
+        self.overwritten = raw.overwritten;
+        self.origin = RepOriginId(0);
+        self.toplevel_xid = None;
+        self.blocks.clear();
+        self.main_data = &[];
+        self.read_fragments(&mut c)
     }
 
     fn read_fragments(&mut self, c: &mut Cursor<'w>) -> Result<(), DecodeError> {
         let mut payload = 0usize;
         let mut main_len = 0usize;
-        // Lengths of the image and the data of each block, until the headers are over.
-        let mut lengths: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+        // Lengths of the data of each block, until the headers are over. Block ids ascend, so
+        // there are no more blocks than ids.
+        let mut data_lengths = [0u16; MAX_BLOCK_ID as usize + 1];
         while c.remaining() > payload {
             match c.u8("block_id")? {
                 ID_DATA_SHORT => {
@@ -213,9 +233,9 @@ impl<'w> Record<'w> {
                 }
                 id if id <= MAX_BLOCK_ID => {
                     let (block, data_len) = self.read_block_header(id, c)?;
-                    let image_len = block.image.map_or(0, |image| image.length.into());
-                    payload += image_len + data_len;
-                    lengths.push((image_len, data_len));
+                    let image_len = block.image.map_or(0, |image| image.length);
+                    payload += usize::from(data_len) + usize::from(image_len);
+                    data_lengths[self.blocks.len()] = data_len;
                     self.blocks.push(block);
                 }
                 other => return Err(DecodeError::FragmentId(other)),
@@ -227,11 +247,11 @@ impl<'w> Record<'w> {
                 found: c.remaining(),
             });
         }
-        for (block, (image_len, data_len)) in self.blocks.iter_mut().zip(lengths) {
+        for (block, data_len) in self.blocks.iter_mut().zip(data_lengths) {
             if let Some(image) = &mut block.image {
-                image.bytes = c.bytes("block image", image_len)?;
+                image.bytes = c.bytes("block image", image.length.into())?;
             }
-            block.data = c.bytes("block data", data_len)?;
+            block.data = c.bytes("block data", data_len.into())?;
         }
         self.main_data = c.bytes("main data", main_len)?;
         Ok(())
@@ -239,11 +259,12 @@ impl<'w> Record<'w> {
 
     /// Reads `XLogRecordBlockHeader` and what follows it; the second value is the length of the
     /// block's data.
+    #[inline]
     fn read_block_header(
         &self,
         id: u8,
         c: &mut Cursor<'w>,
-    ) -> Result<(BlockRef<'w>, usize), DecodeError> {
+    ) -> Result<(BlockRef<'w>, u16), DecodeError> {
         if self.blocks.last().is_some_and(|last| last.id >= id) {
             return Err(DecodeError::BlockOrder(id));
         }
@@ -292,7 +313,7 @@ impl<'w> Record<'w> {
             image,
             data: &[],
         };
-        Ok((block, data_length.into()))
+        Ok((block, data_length))
     }
 
     /// Block reference `id`, if the record has it.

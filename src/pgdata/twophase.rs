@@ -114,6 +114,14 @@ pub struct TwoPhase {
 }
 
 impl TwoPhase {
+    /// No prepared transactions, whatever files there are.
+    pub fn none(dir: &DataDir) -> TwoPhase {
+        TwoPhase {
+            dir: dir.clone(),
+            entries: BTreeMap::new(),
+        }
+    }
+
     /// Reads the state files (`restoreTwoPhaseData`). Files of transactions that are finished, or
     /// not behind `next_xid`, are removed and reported; names of another width are not looked at.
     pub fn restore<E: From<TwoPhaseError>>(
@@ -121,10 +129,7 @@ impl TwoPhase {
         next_xid: TransactionId,
         mut is_finished: impl FnMut(TransactionId) -> Result<bool, E>,
     ) -> Result<(TwoPhase, Vec<Dropped>), E> {
-        let mut two_phase = TwoPhase {
-            dir: dir.clone(),
-            entries: BTreeMap::new(),
-        };
+        let mut two_phase = TwoPhase::none(dir);
         let mut dropped = Vec::new();
         let directory = dir.path(DIRECTORY);
         let listed = found(dir.kernel().read_dir(&directory)).map_err(TwoPhaseError::from)?;

@@ -11,6 +11,7 @@ mod error;
 mod finish;
 mod prepare;
 mod run;
+mod verify;
 
 use std::path::PathBuf;
 
@@ -21,6 +22,7 @@ use crate::types::Lsn;
 pub use error::{RecoveryError, Refusal};
 pub use prepare::{Prepared, Recovery, Survey};
 pub use run::{Outcome, Seconds};
+pub use verify::{Checked, FirstDifference, Verification};
 
 /// In what order records are redone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -149,11 +149,16 @@ impl Recovery {
     fn start_redo(&self) -> Result<Redo, RecoveryError> {
         let failed = RecoveryError::state("starting redo");
         slots::restore_slots(&self.dir).map_err(|e| failed(e.into()))?;
-        let options = RedoOptions {
-            buffers: match self.options.order {
-                RedoOrder::Record => self.options.buffers,
-                RedoOrder::Page => MAP_BUFFERS,
-            },
+        let mut options = self.redo_options();
+        if self.options.order == RedoOrder::Page {
+            options.buffers = MAP_BUFFERS;
+        }
+        Redo::start(self.dir.clone(), &self.control, &self.checkpoint, options).map_err(failed)
+    }
+
+    pub(super) fn redo_options(&self) -> RedoOptions {
+        RedoOptions {
+            buffers: self.options.buffers,
             smgr: SmgrOptions {
                 nblocks_cache: self.options.nblocks_cache,
                 data_checksums: self.control.data_checksums(),
@@ -161,8 +166,7 @@ impl Recovery {
             },
             jobs: self.options.jobs,
             tablespaces: self.options.tablespaces.clone(),
-        };
-        Redo::start(self.dir.clone(), &self.control, &self.checkpoint, options).map_err(failed)
+        }
     }
 
     /// Redoes all records; the end of the last one.
@@ -266,7 +270,7 @@ impl Recovery {
         Ok(None)
     }
 
-    fn decode<'w>(&self, raw: RawRecord<'w>) -> Result<Record<'w>, Box<RedoError>> {
+    pub(super) fn decode<'w>(&self, raw: RawRecord<'w>) -> Result<Record<'w>, Box<RedoError>> {
         Record::decode(raw, self.source.layout().format).map_err(|error| {
             Box::new(RedoError {
                 lsn: raw.lsn,

@@ -16,6 +16,9 @@ impl Redo {
         record: &Record<'_>,
         change: &Change<'_>,
     ) -> Result<(), RedoErrorKind> {
+        if self.smgr.is_overlay() && !self.concerns_pages(change) {
+            return Ok(());
+        }
         match change {
             Change::CreateFork { locator, fork } => {
                 let fork = self.smgr.fork(*locator, *fork);

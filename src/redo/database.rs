@@ -18,6 +18,9 @@ impl Redo {
         (spc, db): (Oid, Oid),
         (src_spc, src_db): (Oid, Oid),
     ) -> Result<(), RedoErrorKind> {
+        if self.smgr.is_overlay() {
+            return self.copy_database_in_memory((spc, db), (src_spc, src_db));
+        }
         let (target, source) = (
             self.dir.database_dir(spc, db),
             self.dir.database_dir(src_spc, src_db),
@@ -109,13 +112,18 @@ impl Redo {
         db: Oid,
         spcs: impl Iterator<Item = Oid>,
     ) -> Result<(), RedoErrorKind> {
-        crate::pgdata::slots::drop_slots_of_database(&self.dir, db)?;
+        if !self.smgr.is_overlay() {
+            crate::pgdata::slots::drop_slots_of_database(&self.dir, db)?;
+        }
         for fork in self.smgr.forks_of_database(db, None) {
             self.pool.discard(fork, 0);
         }
         self.missing.forget_database(db);
         for spc in spcs {
             self.smgr.forget_database(db, spc);
+            if self.smgr.is_overlay() {
+                continue;
+            }
             let path = self.dir.database_dir(spc, db);
             if !self.dir.kernel().exists(&path)? {
                 self.notices.push(format!(

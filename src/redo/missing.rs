@@ -29,6 +29,11 @@ impl MissingPages {
         self.pages.entry(tag).or_insert(page);
     }
 
+    /// True if a reference to the page is left.
+    pub fn contains(&self, tag: BlockTag) -> bool {
+        self.pages.contains_key(&tag)
+    }
+
     /// `XLogTruncateRelation`: blocks from `first` on of one fork are explained.
     pub fn forget_from(&mut self, locator: RelFileLocator, fork: ForkNumber, first: BlockNumber) {
         if self.pages.is_empty() {
@@ -95,6 +100,8 @@ mod tests {
         missing.add(tag(11, ForkNumber::Main, 0), page);
         missing.forget_from(locator(10), ForkNumber::Main, 5);
         assert_eq!(missing.len(), 3);
+        let is_left = |block| missing.contains(tag(10, ForkNumber::Main, block));
+        assert!(is_left(1) && !is_left(5));
         missing.forget_relation(locator(10));
         assert_eq!(missing.len(), 1);
         missing.forget_database(Oid(6));

@@ -5,11 +5,13 @@
 //! `README.md` beside this file.
 
 mod changes;
+mod consistency;
 mod counters;
 mod database;
 mod error;
 mod missing;
 mod on_page;
+mod overlay;
 mod page_order;
 mod pages;
 mod plan;
@@ -30,6 +32,7 @@ use crate::slru::{CommitTsRange, SlruEnds, Slrus};
 use crate::smgr::{CacheStats, Smgr, SmgrOptions, SyncMethod};
 use crate::types::{BLOCK_BYTES, CheckPoint, Lsn, TransactionId};
 
+pub use consistency::{Difference, PageCheck};
 pub use counters::Counters;
 pub use error::{RedoError, RedoErrorKind, record_name};
 pub use missing::{MissingPage, MissingPages};
@@ -91,6 +94,13 @@ pub struct Redo {
     stats: RedoStats,
 }
 
+/// What is neither pages nor counters.
+struct OtherState {
+    slrus: Slrus,
+    two_phase: TwoPhase,
+    origins: Origins,
+}
+
 impl Redo {
     /// The state as the starting checkpoint describes it. Reads the two-phase files and the origin
     /// positions that are there; the caller has cleaned the directory up.
@@ -117,13 +127,34 @@ impl Redo {
         let (two_phase, dropped) =
             TwoPhase::restore(&dir, next_xid, |xid| is_finished(&mut slrus, xid))?;
         let origins = Origins::read(&dir)?;
-        let smgr = Smgr::new(dir.clone(), options.smgr);
-        Ok(Redo {
-            smgr,
-            pool: BufferPool::new((options.buffers / BLOCK_BYTES as u64) as usize),
+        let state = OtherState {
             slrus,
             two_phase,
             origins,
+        };
+        let smgr = Smgr::new(dir.clone(), options.smgr);
+        let pool = BufferPool::new((options.buffers / BLOCK_BYTES as u64) as usize);
+        let notices = dropped.into_iter().map(dropped_notice).collect();
+        Ok(Redo {
+            notices,
+            ..Redo::with(dir, control, checkpoint, (smgr, pool), state, options)
+        })
+    }
+
+    fn with(
+        dir: DataDir,
+        control: &ControlFile,
+        checkpoint: &CheckPoint,
+        (smgr, pool): (Smgr, BufferPool),
+        state: OtherState,
+        options: RedoOptions,
+    ) -> Redo {
+        Redo {
+            smgr,
+            pool,
+            slrus: state.slrus,
+            two_phase: state.two_phase,
+            origins: state.origins,
             counters: Counters::starting_from(checkpoint),
             parameters: parameters_of(control),
             missing: MissingPages::default(),
@@ -135,10 +166,10 @@ impl Redo {
             sync: options.smgr.sync,
             jobs: options.jobs,
             skipped_contrecord: Lsn::INVALID,
-            notices: dropped.into_iter().map(dropped_notice).collect(),
+            notices: Vec::new(),
             stats: RedoStats::default(),
             dir,
-        })
+        }
     }
 
     /// Redoes a window, record by record: first what changes files and state, then pages. A

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use rustc_hash::FxHashMap;
 
 use super::cache::ForkSize;
-use super::segments::{OpenFiles, SegmentKey};
+use super::overlay::Overlay;
+use super::segments::{FileAccess, OpenFiles, SegmentKey};
 use super::{CacheStats, NblocksCache, SmgrError};
 use crate::page::{self, Page};
 use crate::pgdata::DataDir;
@@ -58,22 +59,28 @@ pub struct SmgrOptions {
 }
 
 #[derive(Debug)]
-struct Fork {
-    locator: RelFileLocator,
-    number: ForkNumber,
-    size: ForkSize,
+pub(super) struct Fork {
+    pub(super) locator: RelFileLocator,
+    pub(super) number: ForkNumber,
+    pub(super) size: ForkSize,
     /// The first segment is known to be there.
-    exists: bool,
+    pub(super) exists: bool,
+    /// Whose files these are: in an overlay, those of the database that was copied.
+    pub(super) files: RelFileLocator,
+    /// In an overlay: whatever files there are do not count.
+    pub(super) hidden: bool,
 }
 
 /// Relation files.
 #[derive(Debug)]
 pub struct Smgr {
-    dir: DataDir,
+    pub(super) dir: DataDir,
     options: SmgrOptions,
+    /// Files are only read, and changes live in memory.
+    pub(super) overlay: Option<Overlay>,
     ids: FxHashMap<(RelFileLocator, ForkNumber), ForkId>,
-    forks: Vec<Fork>,
-    files: OpenFiles,
+    pub(super) forks: Vec<Fork>,
+    pub(super) files: OpenFiles,
     /// Segments written since the last sync.
     unsynced: BTreeSet<(ForkId, u32)>,
     /// Directories in which names came or went since the last sync.
@@ -86,12 +93,22 @@ pub struct Smgr {
 impl Smgr {
     /// Relation files of `dir`.
     pub fn new(dir: DataDir, options: SmgrOptions) -> Smgr {
+        Smgr::with(dir, options, FileAccess::ReadWrite, None)
+    }
+
+    pub(super) fn with(
+        dir: DataDir,
+        options: SmgrOptions,
+        access: FileAccess,
+        overlay: Option<Overlay>,
+    ) -> Smgr {
         Smgr {
             dir,
             options,
+            overlay,
             ids: FxHashMap::default(),
             forks: Vec::new(),
-            files: OpenFiles::new(),
+            files: OpenFiles::new(access),
             unsynced: BTreeSet::new(),
             unsynced_dirs: BTreeSet::new(),
             database_dirs: FxHashMap::default(),
@@ -120,6 +137,8 @@ impl Smgr {
                 number,
                 size,
                 exists: false,
+                files: locator,
+                hidden: self.overlay.as_ref().is_some_and(|o| o.hides(locator)),
             });
         }
         id
@@ -144,7 +163,7 @@ impl Smgr {
         let fork = &self.forks[id.index()];
         SegmentKey {
             fork: id,
-            locator: fork.locator,
+            locator: fork.files,
             number: fork.number,
             segment,
         }
@@ -152,11 +171,14 @@ impl Smgr {
 
     fn path(&self, id: ForkId, segment: u32) -> PathBuf {
         let fork = &self.forks[id.index()];
-        self.dir.relation_path(fork.locator, fork.number, segment)
+        self.dir.relation_path(fork.files, fork.number, segment)
     }
 
     /// `smgrexists`: is the first segment there.
     pub fn exists(&mut self, id: ForkId) -> Result<bool, SmgrError> {
+        if self.forks[id.index()].hidden {
+            return Ok(false);
+        }
         if !self.forks[id.index()].exists {
             let key = self.key(id, 0);
             let exists = self.files.get(&self.dir, key)?.is_some();
@@ -170,6 +192,9 @@ impl Smgr {
     pub fn create(&mut self, id: ForkId) -> Result<(), SmgrError> {
         if self.forks[id.index()].exists {
             return Ok(());
+        }
+        if self.overlay.is_some() {
+            return self.create_in_memory(id);
         }
         let locator = self.forks[id.index()].locator;
         self.create_database_dir(locator.spc, locator.db)?;
@@ -266,6 +291,10 @@ impl Smgr {
     }
 
     fn grow_files(&mut self, id: ForkId, blocks: BlockNumber) -> Result<(), SmgrError> {
+        assert!(
+            self.overlay.is_none(),
+            "files below an overlay are never written"
+        );
         let mut have = self.forks[id.index()].size.on_disk();
         while have < blocks {
             let segment = have / RELSEG_BLOCKS;
@@ -372,6 +401,10 @@ impl Smgr {
         block: BlockNumber,
         run: &[&Page],
     ) -> Result<(), SmgrError> {
+        assert!(
+            self.overlay.is_none(),
+            "files below an overlay are never written"
+        );
         let key = self.key(id, segment);
         let (file, _) = self.files.get_or_create(&self.dir, key)?;
         let offset = u64::from(in_segment) * BLOCK_BYTES as u64;
@@ -399,7 +432,7 @@ impl Smgr {
             return Ok(());
         }
         let on_disk = self.forks[id.index()].size.on_disk();
-        if blocks < on_disk {
+        if blocks < on_disk && self.overlay.is_none() {
             let first = blocks / RELSEG_BLOCKS;
             let last = (on_disk - 1) / RELSEG_BLOCKS;
             for segment in (first..=last).rev() {
@@ -419,6 +452,10 @@ impl Smgr {
 
     /// `mdunlink` in redo: removes every fork and segment of a relation.
     pub fn unlink(&mut self, locator: RelFileLocator) -> Result<(), SmgrError> {
+        if self.overlay.is_some() {
+            self.hide(locator);
+            return Ok(());
+        }
         let mut any = false;
         for number in ForkNumber::ALL {
             if let Some(id) = self.known_fork(locator, number) {
@@ -442,11 +479,12 @@ impl Smgr {
     }
 
     /// Forgets all that is known of a fork whose files are gone or were replaced.
-    fn forget(&mut self, id: ForkId) {
+    pub(super) fn forget(&mut self, id: ForkId) {
         self.files.close(id);
         let fork = &mut self.forks[id.index()];
         fork.size.forgotten();
         fork.exists = false;
+        fork.hidden = self.overlay.is_some();
         let segments: Vec<(ForkId, u32)> = self
             .unsynced
             .range((id, 0)..=(id, u32::MAX))
@@ -470,6 +508,9 @@ impl Smgr {
     pub fn forget_database(&mut self, db: Oid, spc: Oid) {
         for id in self.forks_of_database(db, Some(spc)) {
             self.forget(id);
+        }
+        if let Some(overlay) = &mut self.overlay {
+            overlay.hide_database(db, spc);
         }
         self.database_dirs.remove(&(spc, db));
         let path = self.dir.database_dir(spc, db);

@@ -4,6 +4,7 @@
 
 mod cache;
 mod fork;
+mod overlay;
 mod segments;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use crate::types::{BlockNumber, BlockTag};
 
 pub use cache::{CacheStats, NblocksCache};
 pub use fork::{ForkId, Smgr, SmgrOptions, SyncMethod, verify_page};
+pub use overlay::CopiedFork;
 
 /// A relation file that could not be read or changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -26,14 +26,23 @@ pub(super) struct OpenFiles {
     files: Vec<Vec<Option<File>>>,
     order: VecDeque<(ForkId, u32)>,
     open: usize,
+    access: FileAccess,
+}
+
+/// How files are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileAccess {
+    ReadWrite,
+    ReadOnly,
 }
 
 impl OpenFiles {
-    pub(super) fn new() -> OpenFiles {
+    pub(super) fn new(access: FileAccess) -> OpenFiles {
         OpenFiles {
             files: Vec::new(),
             order: VecDeque::new(),
             open: 0,
+            access,
         }
     }
 
@@ -80,7 +89,11 @@ impl OpenFiles {
     pub(super) fn get(&mut self, dir: &DataDir, key: SegmentKey) -> SysResult<Option<&File>> {
         if !self.is_open(key.fork, key.segment) {
             let path = dir.relation_path(key.locator, key.number, key.segment);
-            match found(dir.kernel().open_write(&path))? {
+            let opened = match self.access {
+                FileAccess::ReadWrite => dir.kernel().open_write(&path),
+                FileAccess::ReadOnly => dir.kernel().open_read(&path),
+            };
+            match found(opened)? {
                 Some(file) => self.keep(key, file),
                 None => return Ok(None),
             }

@@ -73,6 +73,12 @@ impl Kernel {
         kernel
     }
 
+    /// A handle that refuses every call that changes files: who only reads cannot break that
+    /// promise by mistake.
+    pub fn read_only() -> Kernel {
+        Kernel::failing_after(0)
+    }
+
     /// Calls that changed files so far.
     pub fn changes(&self) -> u64 {
         self.counters.changes()

@@ -42,6 +42,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Bytes not read yet.
+    #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
@@ -52,6 +53,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next `len` bytes.
+    #[inline]
     pub fn bytes(&mut self, field: &'static str, len: usize) -> Result<&'a [u8], ShortRead> {
         if len > self.remaining() {
             return Err(ShortRead {
@@ -75,10 +77,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips `len` bytes, padding for instance.
+    #[inline]
     pub fn skip(&mut self, field: &'static str, len: usize) -> Result<(), ShortRead> {
         self.bytes(field, len).map(|_| ())
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], ShortRead> {
         let taken = self.bytes(field, N)?;
         Ok(taken
@@ -87,16 +91,19 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next byte.
+    #[inline]
     pub fn u8(&mut self, field: &'static str) -> Result<u8, ShortRead> {
         Ok(self.array::<1>(field)?[0])
     }
 
     /// The next two bytes.
+    #[inline]
     pub fn u16(&mut self, field: &'static str) -> Result<u16, ShortRead> {
         Ok(u16::from_le_bytes(self.array(field)?))
     }
 
     /// The next four bytes.
+    #[inline]
     pub fn u32(&mut self, field: &'static str) -> Result<u32, ShortRead> {
         Ok(u32::from_le_bytes(self.array(field)?))
     }
@@ -107,6 +114,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next eight bytes.
+    #[inline]
     pub fn u64(&mut self, field: &'static str) -> Result<u64, ShortRead> {
         Ok(u64::from_le_bytes(self.array(field)?))
     }

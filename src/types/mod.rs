@@ -4,6 +4,7 @@
 
 mod checkpoint;
 mod cursor;
+pub mod digits;
 mod ids;
 mod lsn;
 mod rel;

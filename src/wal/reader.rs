@@ -97,6 +97,7 @@ impl Batch {
     }
 
     /// Record `index` of the batch.
+    #[inline]
     pub fn record(&self, index: usize) -> RawRecord<'_> {
         let at = &self.records[index];
         let offset = at.offset as usize;

@@ -250,7 +250,18 @@ impl ReplayOptions {
         nblocks_cache: "on",
         more: &[],
     };
-    /// The same with the kernel asked for sizes every time.
+    /// Page by page, as it is done by default.
+    pub const PAGE: ReplayOptions = ReplayOptions {
+        order: "page",
+        nblocks_cache: "on",
+        more: &[],
+    };
+    /// The same with windows of a few thousand records, and more workers than cores.
+    pub const SMALL_WINDOWS: ReplayOptions = ReplayOptions {
+        more: &["--memory", "300kB", "--jobs", "5"],
+        ..ReplayOptions::PAGE
+    };
+    /// One record at a time, with the kernel asked for sizes every time.
     pub const RECORD_WITHOUT_CACHE: ReplayOptions = ReplayOptions {
         nblocks_cache: "off",
         ..ReplayOptions::RECORD

@@ -1,12 +1,11 @@
 //! INSERT_LEAF, INSERT_UPPER, INSERT_META, INSERT_POST: one tuple, without a split.
 
-use std::fmt;
-
 use super::page::clear_incomplete_split;
 use super::tuple::{IndexTuple, swap_posting};
 use super::{Opcode, RmgrError, meta, unexpected_block};
 use crate::decode::{BlockRef, Record};
 use crate::page::Page;
+use crate::types::digits::push_decimal;
 use crate::types::{Cursor, OffsetNumber, ShortRead};
 
 /// Main data (`xl_btree_insert`, 2 bytes). The tuple is the data of block 0.
@@ -27,9 +26,11 @@ impl Insert {
     }
 }
 
-impl fmt::Display for Insert {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "off {}", self.offnum)
+impl Insert {
+    /// The most frequent description of all.
+    pub(super) fn desc(&self, out: &mut String) {
+        out.push_str("off ");
+        push_decimal(out, self.offnum.into());
     }
 }
 

@@ -36,6 +36,8 @@ mod tuple;
 #[cfg(test)]
 pub(super) mod testing;
 
+use std::fmt::Write as _;
+
 use super::{Effect, PageState, RedoSettings, RmgrError, Target, Touch, mask};
 use crate::decode::{INFO_RMGR_MASK, Record};
 use crate::page::Page;
@@ -116,29 +118,34 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
     let Some(opcode) = Opcode::from_info(record.info) else {
         return Ok(());
     };
-    let text = match opcode {
+    match opcode {
         Opcode::InsertLeaf | Opcode::InsertUpper | Opcode::InsertMeta | Opcode::InsertPost => {
-            insert::Insert::parse(record.main_data)?.to_string()
+            insert::Insert::parse(record.main_data)?.desc(out)
         }
-        Opcode::SplitL | Opcode::SplitR => split::Split::parse(record.main_data)?.to_string(),
-        Opcode::Dedup => dedup::Dedup::parse(record.main_data)?.to_string(),
-        Opcode::Delete => delete::Delete::parse(record.main_data)?.to_string(),
-        Opcode::Vacuum => delete::Vacuum::parse(record.main_data)?.to_string(),
+        Opcode::SplitL | Opcode::SplitR => append(out, &split::Split::parse(record.main_data)?),
+        Opcode::Dedup => append(out, &dedup::Dedup::parse(record.main_data)?),
+        Opcode::Delete => append(out, &delete::Delete::parse(record.main_data)?),
+        Opcode::Vacuum => append(out, &delete::Vacuum::parse(record.main_data)?),
         Opcode::UnlinkPage | Opcode::UnlinkPageMeta => {
-            page_delete::UnlinkPage::parse(record.main_data)?.to_string()
+            append(out, &page_delete::UnlinkPage::parse(record.main_data)?)
         }
-        Opcode::NewRoot => meta::NewRoot::parse(record.main_data)?.to_string(),
-        Opcode::MarkPageHalfDead => {
-            page_delete::MarkPageHalfDead::parse(record.main_data)?.to_string()
-        }
-        Opcode::ReusePage => page_delete::ReusePage::parse(record.main_data)?.to_string(),
+        Opcode::NewRoot => append(out, &meta::NewRoot::parse(record.main_data)?),
+        Opcode::MarkPageHalfDead => append(
+            out,
+            &page_delete::MarkPageHalfDead::parse(record.main_data)?,
+        ),
+        Opcode::ReusePage => append(out, &page_delete::ReusePage::parse(record.main_data)?),
         Opcode::MetaCleanup => {
             let block = record.block(0).ok_or(RmgrError::MissingBlock(0))?;
-            meta::MetaData::parse(block.data)?.to_string()
+            append(out, &meta::MetaData::parse(block.data)?)
         }
-    };
-    out.push_str(&text);
+    }
     Ok(())
+}
+
+fn append(out: &mut String, text: &dyn std::fmt::Display) {
+    // Writing to a String cannot fail.
+    let _ = write!(out, "{text}");
 }
 
 /// `btree_redo`. Every block that needs redo changes and takes the LSN.

@@ -1,7 +1,5 @@
 //! DELETE: the end of one tuple.
 
-use std::fmt::Write;
-
 use super::infobits::Infobits;
 use super::vm_clear::{self, HEAP, MAP};
 use super::{block_id, required_block, unexpected_block};
@@ -9,6 +7,7 @@ use crate::decode::Record;
 use crate::page::heap_tuple::ItemPointer;
 use crate::page::{PD_ALL_VISIBLE, Page, vm};
 use crate::rmgr::{Effect, RmgrError, Touch, Touches};
+use crate::types::digits::{push_decimal, push_hex};
 use crate::types::{Cursor, OffsetNumber, ShortRead, TransactionId};
 
 /// `XLH_DELETE_ALL_VISIBLE_CLEARED`.
@@ -106,7 +105,11 @@ fn redo_heap(
 
 pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrError> {
     let delete = HeapDelete::decode(record.main_data)?;
-    let _ = write!(out, "off {} flags 0x{:02X} ", delete.offnum, delete.flags);
+    out.push_str("off ");
+    push_decimal(out, delete.offnum.into());
+    out.push_str(" flags 0x");
+    push_hex(out, delete.flags.into(), 2);
+    out.push(' ');
     delete.infobits_set.desc(out);
     Ok(())
 }

@@ -1,7 +1,5 @@
 //! INSERT: one new tuple.
 
-use std::fmt::Write;
-
 use super::new_tuple::{HeapHeader, NewTuple, TupleBytes, inserted};
 use super::vm_clear::{self, HEAP, MAP};
 use super::{block_id, required_block, unexpected_block};
@@ -9,6 +7,7 @@ use crate::decode::Record;
 use crate::page::heap_tuple::ItemPointer;
 use crate::page::{PD_ALL_VISIBLE, Page, vm};
 use crate::rmgr::{Effect, RmgrError, Touch, Touches};
+use crate::types::digits::{push_decimal, push_hex};
 use crate::types::{Cursor, OffsetNumber, ShortRead, TransactionId};
 
 /// `XLH_INSERT_ALL_VISIBLE_CLEARED`; MULTI_INSERT has the same flags.
@@ -90,7 +89,10 @@ fn redo_heap(
 
 pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrError> {
     let HeapInsert { offnum, flags } = HeapInsert::decode(record.main_data)?;
-    let _ = write!(out, "off {offnum} flags 0x{flags:02X}");
+    out.push_str("off ");
+    push_decimal(out, offnum.into());
+    out.push_str(" flags 0x");
+    push_hex(out, flags.into(), 2);
     Ok(())
 }
 

@@ -1,7 +1,5 @@
 //! LOCK: a tuple gets a locker as its xmax. Heap2's LOCK_UPDATED has the same layout.
 
-use std::fmt::Write;
-
 use super::infobits::Infobits;
 use super::vm_clear::{self, HEAP, MAP};
 use super::{block_id, required_block, unexpected_block};
@@ -9,6 +7,7 @@ use crate::decode::Record;
 use crate::page::heap_tuple::ItemPointer;
 use crate::page::{Page, vm};
 use crate::rmgr::{Effect, RmgrError, Touch, Touches};
+use crate::types::digits::{push_decimal, push_hex};
 use crate::types::{Cursor, OffsetNumber, ShortRead, TransactionId};
 
 /// `XLH_LOCK_ALL_FROZEN_CLEARED`.
@@ -100,7 +99,13 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
         flags,
         ..
     } = lock;
-    let _ = write!(out, "off {offnum}: xid {xmax}: flags 0x{flags:02X} ");
+    out.push_str("off ");
+    push_decimal(out, offnum.into());
+    out.push_str(": xid ");
+    push_decimal(out, xmax.0);
+    out.push_str(": flags 0x");
+    push_hex(out, flags.into(), 2);
+    out.push(' ');
     lock.infobits_set.desc(out);
     Ok(())
 }

@@ -1,7 +1,5 @@
 //! UPDATE and HOT_UPDATE: the end of one tuple and its next version.
 
-use std::fmt::Write;
-
 use super::infobits::Infobits;
 use super::new_tuple::{HeapHeader, NewTuple, TupleBytes, inserted};
 use super::{block_id, required_block, unexpected_block, vm_clear};
@@ -9,6 +7,7 @@ use crate::decode::Record;
 use crate::page::heap_tuple::{HEAP_TUPLE_HEADER_BYTES, ItemPointer};
 use crate::page::{PD_ALL_VISIBLE, Page, vm};
 use crate::rmgr::{Effect, RmgrError, Touch, Touches, explicit_touches};
+use crate::types::digits::{push_decimal, push_hex};
 use crate::types::{BlockNumber, Cursor, OffsetNumber, ShortRead, TransactionId};
 
 /// Block reference of the page with the new version, and the old one too if there is no other.
@@ -273,9 +272,18 @@ pub(super) fn desc(record: &Record<'_>, out: &mut String) -> Result<(), RmgrErro
         new_offnum,
         ..
     } = update;
-    let _ = write!(out, "off {old_offnum} xmax {old_xmax} flags 0x{flags:02X} ");
+    out.push_str("off ");
+    push_decimal(out, old_offnum.into());
+    out.push_str(" xmax ");
+    push_decimal(out, old_xmax.0);
+    out.push_str(" flags 0x");
+    push_hex(out, flags.into(), 2);
+    out.push(' ');
     update.old_infobits_set.desc(out);
-    let _ = write!(out, "; new off {new_offnum} xmax {new_xmax}");
+    out.push_str("; new off ");
+    push_decimal(out, new_offnum.into());
+    out.push_str(" xmax ");
+    push_decimal(out, new_xmax.0);
     Ok(())
 }
 

@@ -4,8 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::args::WaldumpArgs;
-use super::error::CliError;
+use super::super::error::CliError;
+use super::args::RangeRequest;
 use crate::format::WalFormat;
 use crate::sys::Kernel;
 use crate::types::{Lsn, TimeLineId};
@@ -22,6 +22,8 @@ pub(super) struct WalRange {
     pub(super) start: Lsn,
     /// Nothing behind this one is wanted.
     pub(super) end: Option<Lsn>,
+    /// The timeline that is read.
+    pub(super) tli: TimeLineId,
 }
 
 impl From<WalError> for CliError {
@@ -32,10 +34,20 @@ impl From<WalError> for CliError {
 
 impl WalRange {
     /// Finds the directory and takes the size of segments and the major from a segment there.
-    pub(super) fn from_args(args: &WaldumpArgs) -> Result<WalRange, CliError> {
+    pub(super) fn find(request: &RangeRequest) -> Result<WalRange, CliError> {
         let kernel = Kernel::new();
-        let first = args.start_segment.as_deref();
-        let directory = find_directory(&kernel, args.path.as_deref(), first)?;
+        if let Some(path) = &request.path
+            && let Err(error) = kernel.read_dir(path)
+        {
+            let text = format!(
+                "could not open directory \"{}\": {}",
+                path.display(),
+                error.errno.desc()
+            );
+            return Err(CliError::bad_argument(text));
+        }
+        let first = request.start_segment.as_deref();
+        let directory = find_directory(&kernel, request.path.as_deref(), first)?;
         let layout = read_layout(&kernel, &directory, first.map(file_name).transpose()?)?;
         let named = |path: &PathBuf| {
             let name = file_name(path)?;
@@ -44,27 +56,35 @@ impl WalRange {
                 _ => Err(CliError::new(format!("could not open file \"{name}\""))),
             }
         };
-        let first = args.start_segment.as_ref().map(named).transpose()?;
-        let last = args.end_segment.as_ref().map(named).transpose()?.or(first);
-        let given_tli = args.timeline.map(TimeLineId);
-        let tli = last.map(|s| s.tli).or(given_tli).unwrap_or(TimeLineId(1));
-        let (start, end) = bounds(args, first, last, &layout)?;
+        let first = request.start_segment.as_ref().map(named).transpose()?;
+        let last = request
+            .end_segment
+            .as_ref()
+            .map(named)
+            .transpose()?
+            .or(first);
+        let tli = last.map_or(TimeLineId(request.timeline), |segment| segment.tli);
+        let (start, end) = bounds(request, first, last, &layout)?;
         let directories = vec![directory];
         let history = History::load(&kernel, &directories, tli)?;
         Ok(WalRange {
             source: SegmentSource::new(kernel, layout, directories, history),
             start,
             end,
+            tli,
         })
+    }
+
+    /// There is nothing to print.
+    pub(super) fn no_record(&self) -> CliError {
+        let start = self.start;
+        CliError::new(format!("could not find a valid record after {start}"))
     }
 
     /// A place at or before the first record wanted from which records can be read one after
     /// another: behind what the page of `start` still holds of an earlier record.
     pub(super) fn entry_point(&self) -> Result<Lsn, CliError> {
-        let not_found = || {
-            let start = self.start;
-            CliError::new(format!("could not find a valid record after {start}"))
-        };
+        let not_found = || self.no_record();
         let layout = self.source.layout();
         let mut page_at = Lsn(self.start.0 - self.start.0 % WAL_PAGE_BYTES);
         loop {
@@ -91,19 +111,18 @@ impl WalRange {
 
 /// What is given counts, else the segments do; positions must lie in them.
 fn bounds(
-    args: &WaldumpArgs,
+    request: &RangeRequest,
     first: Option<SegmentName>,
     last: Option<SegmentName>,
     layout: &WalLayout,
 ) -> Result<(Lsn, Option<Lsn>), CliError> {
     let begin_of = |segment: SegmentName| layout.segment_start(segment.segno);
     let end_of = |segment: SegmentName| begin_of(segment).advance(layout.segment_bytes);
-    let hint = "Try \"pgredo waldump --help\" for more information.";
-    let start = args
+    let start = request
         .start
         .or(first.map(begin_of))
-        .ok_or_else(|| CliError::usage("no start WAL location given", hint))?;
-    let end = args.end.or(last.map(end_of));
+        .ok_or_else(|| CliError::bad_argument("no start WAL location given"))?;
+    let end = request.end.or(last.map(end_of));
     if let (Some(first), Some(last)) = (first, last) {
         if last.segno < first.segno {
             let (first, last) = (first.file_name(layout), last.file_name(layout));
@@ -114,7 +133,7 @@ fn bounds(
         let outside = |which, at: Lsn, segment: SegmentName| {
             let name = segment.file_name(layout);
             let text = format!("{which} WAL location {at} is not inside file \"{name}\"");
-            Err(CliError::usage(text, hint))
+            Err(CliError::bad_argument(text))
         };
         if layout.segno(start) != first.segno {
             return outside("start", start, first);
@@ -153,7 +172,7 @@ fn find_directory(
         }
     }
     Err(match wanted {
-        Some(name) => CliError::new(format!("could not find file \"{name}\"")),
+        Some(name) => CliError::new(format!("could not locate WAL file \"{name}\"")),
         None => CliError::new("could not find any WAL file"),
     })
 }
@@ -216,7 +235,8 @@ fn file_name(path: &Path) -> Result<&str, CliError> {
 mod tests {
     use clap::Parser;
 
-    use super::super::args::{Cli, Command};
+    use super::super::super::args::{Cli, Command};
+    use super::super::args::Request;
     use super::*;
 
     const FIRST: &str = "000000010000000000000001";
@@ -255,7 +275,7 @@ mod tests {
         let words = ["pgredo", "waldump", "-p", path];
         let words = words.into_iter().chain(line.split_whitespace());
         match Cli::parse_from(words).command {
-            Command::Waldump(args) => WalRange::from_args(&args),
+            Command::Waldump(args) => WalRange::find(&Request::from_args(&args)?.range),
             other => panic!("{other:?}"),
         }
     }
