@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use pgredo::recovery::{Observer, Outcome, Prepared, Recovery, RecoveryOptions};
+use pgredo::recovery::{Observer, Outcome, Prepared, Recovery, RecoveryOptions, RedoOrder};
 use pgredo::redo::TablespaceMap;
 use pgredo::smgr::{NblocksCache, SyncMethod};
 use pgredo::sys::Kernel;
@@ -23,10 +23,13 @@ impl Observer for Silent {
     }
 }
 
-fn replay(data: PathBuf, nblocks_cache: NblocksCache) -> Outcome {
+fn replay(data: PathBuf, order: RedoOrder, nblocks_cache: NblocksCache) -> Outcome {
     let options = RecoveryOptions {
         data_directory: data,
         wal_directories: Vec::new(),
+        order,
+        jobs: 2,
+        memory: 256 << 20,
         buffers: 128 << 20,
         nblocks_cache,
         sync: SyncMethod::None,
@@ -56,15 +59,25 @@ fn replay_samples(c: &mut Criterion) {
         let image = support::unpack(sample, root.path());
         let mut group = c.benchmark_group(format!("replay/{sample}"));
         group.sample_size(10);
-        for (name, cache) in [("on", NblocksCache::On), ("off", NblocksCache::Off)] {
+        for (name, order, cache) in [
+            ("page order", RedoOrder::Page, NblocksCache::On),
+            ("record order", RedoOrder::Record, NblocksCache::On),
+            (
+                "record order, nblocks cache off",
+                RedoOrder::Record,
+                NblocksCache::Off,
+            ),
+        ] {
             let (_root, data) = copy(&image);
-            group.throughput(Throughput::Elements(replay(data, cache).redo.records));
-            group.bench_function(format!("nblocks cache {name}"), |b| {
+            group.throughput(Throughput::Elements(
+                replay(data, order, cache).redo.records,
+            ));
+            group.bench_function(name, |b| {
                 b.iter_batched(
                     || copy(&image),
                     // The directory goes with its guard, which is returned, so that its removal
                     // is not measured.
-                    |(root, data)| (root, replay(data, cache)),
+                    |(root, data)| (root, replay(data, order, cache)),
                     BatchSize::PerIteration,
                 );
             });

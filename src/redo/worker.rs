@@ -205,8 +205,8 @@ impl<'j> Worker<'j> {
                 let path = chunk.path.clone();
                 return Err(RedoErrorKind::from(SmgrError::ShortRead { path, block }).into());
             }
-            for j in i..i + n {
-                self.verify(chunk, pages[j], j)?;
+            for (j, page) in pages.iter().enumerate().skip(i).take(n) {
+                self.verify(chunk, *page, j)?;
             }
             i += n;
         }
@@ -308,8 +308,8 @@ impl<'j> Worker<'j> {
                 .take_while(|d| **d)
                 .count();
             if self.job.data_checksums {
-                for j in i..i + n {
-                    page::stamp_checksum(&mut self.pages[j], self.job.plan.page(pages[j]).block);
+                for (copy, page) in self.pages[i..i + n].iter_mut().zip(&pages[i..i + n]) {
+                    page::stamp_checksum(copy, self.job.plan.page(*page).block);
                 }
             }
             let buffers: Vec<&[u8]> = self.pages[i..i + n]
