@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::page::{self, Dead, Node, Offsets, State, Tree};
+use super::page::{self, DeadTuple, Node, Offsets, State, Tree};
 use super::tuple::{self, Link};
 use super::{RmgrError, block_number, unexpected_block};
 use crate::decode::{BlockRef, Record};
@@ -102,7 +102,7 @@ pub(super) fn redo(
     match block.id {
         0 => {
             let first = xlrec.state.moved_to(to);
-            page::multi_delete(page, to_delete, first, Dead::Placeholder)
+            page::multi_delete(page, to_delete, first, DeadTuple::Placeholder)
         }
         1 => {
             let flags = Tree::of(xlrec.stores_nulls).leaf_flags();

@@ -79,11 +79,11 @@ impl State {
     }
 
     /// What is left where tuples were that are now at `to`.
-    pub(super) fn moved_to(self, to: Link) -> Dead {
+    pub(super) fn moved_to(self, to: Link) -> DeadTuple {
         if self.is_build {
-            Dead::Placeholder
+            DeadTuple::Placeholder
         } else {
-            Dead::Redirect {
+            DeadTuple::Redirect {
                 to,
                 xid: self.my_xid,
             }
@@ -94,7 +94,7 @@ impl State {
 /// A tuple without contents that keeps an offset number in use (`SpGistDeadTupleData`).
 #[doc(alias = "SpGistDeadTupleData")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dead {
+pub(super) enum DeadTuple {
     /// `SPGIST_REDIRECT`: for scans that are on their way here.
     Redirect {
         /// Where the tuple went.
@@ -108,13 +108,13 @@ pub(super) enum Dead {
     Placeholder,
 }
 
-impl Dead {
+impl DeadTuple {
     /// `spgFormDeadTuple`.
     fn form(self) -> [u8; tuple::DEAD_TUPLE_BYTES] {
         match self {
-            Dead::Redirect { to, xid } => tuple::dead(TupleState::Redirect, to, xid),
-            Dead::Dead => tuple::dead(TupleState::Dead, Link::INVALID, TransactionId::INVALID),
-            Dead::Placeholder => tuple::dead(
+            DeadTuple::Redirect { to, xid } => tuple::dead(TupleState::Redirect, to, xid),
+            DeadTuple::Dead => tuple::dead(TupleState::Dead, Link::INVALID, TransactionId::INVALID),
+            DeadTuple::Placeholder => tuple::dead(
                 TupleState::Placeholder,
                 Link::INVALID,
                 TransactionId::INVALID,
@@ -125,9 +125,9 @@ impl Dead {
     /// The count on the page that it goes into, if any.
     fn counter(self) -> Option<Counter> {
         match self {
-            Dead::Redirect { .. } => Some(Counter::Redirection),
-            Dead::Dead => None,
-            Dead::Placeholder => Some(Counter::Placeholder),
+            DeadTuple::Redirect { .. } => Some(Counter::Redirection),
+            DeadTuple::Dead => None,
+            DeadTuple::Placeholder => Some(Counter::Placeholder),
         }
     }
 }
@@ -228,7 +228,11 @@ pub(super) fn replace(
 }
 
 /// Puts a dead tuple in place of a live one.
-pub(super) fn bury(page: &mut Page, offset: OffsetNumber, dead: Dead) -> Result<(), RmgrError> {
+pub(super) fn bury(
+    page: &mut Page,
+    offset: OffsetNumber,
+    dead: DeadTuple,
+) -> Result<(), RmgrError> {
     replace(page, &dead.form(), offset)?;
     count(page, dead)
 }
@@ -239,8 +243,8 @@ pub(super) fn bury(page: &mut Page, offset: OffsetNumber, dead: Dead) -> Result<
 pub(super) fn multi_delete(
     page: &mut Page,
     offsets: Offsets<'_>,
-    first: Dead,
-    rest: Dead,
+    first: DeadTuple,
+    rest: DeadTuple,
 ) -> Result<(), RmgrError> {
     let Some(head) = offsets.iter().next() else {
         return Ok(());
@@ -256,7 +260,7 @@ pub(super) fn multi_delete(
     Ok(())
 }
 
-fn count(page: &mut Page, dead: Dead) -> Result<(), RmgrError> {
+fn count(page: &mut Page, dead: DeadTuple) -> Result<(), RmgrError> {
     match dead.counter() {
         Some(counter) => Ok(counter.add(page, 1)?),
         None => Ok(()),

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::page::{self, Dead, Node, Offsets, State, Tree};
+use super::page::{self, DeadTuple, Node, Offsets, State, Tree};
 use super::tuple::{self, Link};
 use super::{RmgrError, block_number, unexpected_block};
 use crate::decode::{BlockRef, Record};
@@ -152,7 +152,7 @@ pub(super) fn redo(
             page::init_if(xlrec.init_src, block, page, tree.leaf_flags())?;
             if !xlrec.init_src {
                 let first = xlrec.state.moved_to(to);
-                page::multi_delete(page, lists.to_delete, first, Dead::Placeholder)?;
+                page::multi_delete(page, lists.to_delete, first, DeadTuple::Placeholder)?;
             }
             lists.add_leaves(0, page)
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use super::page::{self, Counter, Dead, Offsets, State};
+use super::page::{self, Counter, DeadTuple, Offsets, State};
 use super::tuple;
 use super::{RmgrError, unexpected_block};
 use crate::decode::{BlockRef, Record};
@@ -142,14 +142,24 @@ pub(super) fn redo_leaf(
     let chain_src = Offsets::read(&mut c, "chainSrc", xlrec.n_chain)?;
     let chain_dest = Offsets::read(&mut c, "chainDest", xlrec.n_chain)?;
 
-    page::multi_delete(page, to_dead, Dead::Dead, Dead::Dead)?;
-    page::multi_delete(page, to_placeholder, Dead::Placeholder, Dead::Placeholder)?;
+    page::multi_delete(page, to_dead, DeadTuple::Dead, DeadTuple::Dead)?;
+    page::multi_delete(
+        page,
+        to_placeholder,
+        DeadTuple::Placeholder,
+        DeadTuple::Placeholder,
+    )?;
     // A survivor takes the offset number of its chain's head, which the parent links to: the two
     // line pointers change places, then what is now at the survivor's old number goes.
     for (src, dest) in move_src.iter().zip(move_dest.iter()) {
         swap_items(page, src, dest)?;
     }
-    page::multi_delete(page, move_src, Dead::Placeholder, Dead::Placeholder)?;
+    page::multi_delete(
+        page,
+        move_src,
+        DeadTuple::Placeholder,
+        DeadTuple::Placeholder,
+    )?;
     for (src, dest) in chain_src.iter().zip(chain_dest.iter()) {
         tuple::set_next_offset(page.item_mut(src)?, dest)?;
     }
