@@ -265,7 +265,11 @@ impl Redo {
             // An image of the map itself that came later has the last word.
             let image = window.plan.replaced_by(map, address.block());
             if image.is_none_or(|image| image < found.record) {
-                self.record_free_space(found.tag.locator, found.tag.block, found.bytes)?;
+                let (locator, block) = (found.tag.locator, found.tag.block);
+                if found.most_bytes > found.bytes {
+                    self.record_free_space(locator, block, found.most_bytes)?;
+                }
+                self.record_free_space(locator, block, found.bytes)?;
             }
         }
         self.empty_pool()?;

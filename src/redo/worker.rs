@@ -41,6 +41,9 @@ pub(super) struct FreeSpaceFound {
     /// The record that says so.
     pub(super) record: u32,
     pub(super) bytes: usize,
+    /// The most that any of its records stored. A page of the map that was never initialised is
+    /// so by the first category above zero, even if zero is what stays.
+    pub(super) most_bytes: usize,
 }
 
 /// What the workers found, all together.
@@ -245,6 +248,7 @@ impl<'j> Worker<'j> {
         };
         let mut dirty = false;
         let mut free_space = None;
+        let mut most_bytes = 0;
         let mut last = 0;
         for op in self.job.plan.queue(page) {
             last = op.record;
@@ -282,6 +286,7 @@ impl<'j> Worker<'j> {
             self.results.images += u64::from(touched.is_restored);
             if let Some(bytes) = touched.free_space {
                 free_space = Some((op.record, bytes));
+                most_bytes = most_bytes.max(bytes);
             }
             debug_assert!(kind != TouchKind::Image || touched.is_restored);
         }
@@ -289,9 +294,12 @@ impl<'j> Worker<'j> {
             free_space = Some((last, self.pages[i].heap_free_space()));
         }
         if let Some((record, bytes)) = free_space {
-            self.results
-                .free_space
-                .push(FreeSpaceFound { tag, record, bytes });
+            self.results.free_space.push(FreeSpaceFound {
+                tag,
+                record,
+                bytes,
+                most_bytes,
+            });
         }
         Ok(dirty)
     }
