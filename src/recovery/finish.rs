@@ -1,15 +1,14 @@
 //! The end of a recovery: from the last record to a directory that needs none.
 
-use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::run::report;
+use super::sync::{sync_file_systems, sync_tree};
 use super::{Observer, Recovery, RecoveryError};
 use crate::pgdata::control::{ControlFile, DbState};
 use crate::pgdata::{cleanup, lockfile, reinit, slots};
 use crate::redo::Redo;
 use crate::smgr::SyncMethod;
-use crate::sys::{FileKind, SysResult, found};
 use crate::types::{CheckPoint, Lsn, MultiXactId, RmgrId, TimeLineId, TransactionId};
 use crate::wal::{NewRecord, WAL_PAGE_BYTES, WalAppender};
 
@@ -215,34 +214,14 @@ impl Recovery {
     fn sync_directory(&self) -> Result<(), RecoveryError> {
         match self.options.sync {
             SyncMethod::None => Ok(()),
-            SyncMethod::Syncfs => Ok(self.dir.kernel().sync_file_system(self.dir.root())?),
+            SyncMethod::Syncfs => Ok(sync_file_systems(self.dir.kernel(), self.dir.root())?),
             SyncMethod::Fsync => {
-                let pg_wal = self.dir.path("pg_wal");
-                Ok(self.sync_tree(self.dir.root().to_owned(), &pg_wal)?)
+                // WAL segments were not written by this run and are read-only input.
+                let skip = Some(self.dir.path("pg_wal"));
+                let kernel = self.dir.kernel();
+                Ok(sync_tree(kernel, self.dir.root(), skip.as_deref())?)
             }
         }
-    }
-
-    /// Syncs a directory, all in it, and what tablespace links lead to. WAL segments were not
-    /// written by this run and are read-only input.
-    fn sync_tree(&self, path: PathBuf, skip: &PathBuf) -> SysResult<()> {
-        let kernel = self.dir.kernel();
-        let is_tablespaces = path == self.dir.path("pg_tblspc");
-        for entry in found(kernel.read_dir(&path))?.unwrap_or_default() {
-            let inner = path.join(&entry.name);
-            match entry.kind {
-                FileKind::Directory if inner != *skip => self.sync_tree(inner, skip)?,
-                FileKind::Symlink if is_tablespaces => self.sync_tree(inner, skip)?,
-                FileKind::Regular => {
-                    // Something unreadable that is not ours is left to its owner.
-                    if let Ok(file) = kernel.open_read(&inner) {
-                        file.fsync()?;
-                    }
-                }
-                _ => {}
-            }
-        }
-        kernel.sync_dir(&path)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Before anything is written: what the directory is, where redo starts, and where the WAL ends.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::supported;
@@ -8,11 +10,12 @@ use crate::decode::Record;
 use crate::pgdata::DataDir;
 use crate::pgdata::control::{ControlFile, DbState};
 use crate::pgdata::lockfile::{self, LockFile};
+use crate::redo::{RedoError, record_name};
 use crate::rmgr::{self, Change};
 use crate::sys::{Kernel, found};
 use crate::types::{CheckPoint, Lsn, RmgrId};
 use crate::wal::{
-    Batch, EndOfWal, EndReason, History, LaterWal, SegmentSource, WalLayout, WalReader,
+    Batch, EndOfWal, EndReason, History, LaterWal, RawRecord, SegmentSource, WalLayout, WalReader,
 };
 
 /// Records and bytes read at a time.
@@ -24,6 +27,7 @@ const MAX_CONTROL_BYTES: u64 = 8192;
 
 /// Offset of `xl_rmid` in a record.
 const XL_RMID: usize = 17;
+const RM_TBLSPC: u8 = 5;
 
 /// Files that ask for another kind of recovery.
 const ARCHIVE_RECOVERY_FILES: [&str; 4] = [
@@ -53,6 +57,8 @@ pub struct Survey {
     pub end: EndOfWal,
     /// WAL that exists after its end.
     pub later: LaterWal,
+    /// Locations of the tablespaces that records create, those inside the data directory left out.
+    pub tablespaces: Vec<PathBuf>,
 }
 
 /// A recovery that was prepared.
@@ -158,6 +164,7 @@ impl Recovery {
             last_record: checkpoint_lsn,
             end,
             later,
+            tablespaces: Vec::new(),
         };
         Ok(Recovery {
             dir,
@@ -187,10 +194,14 @@ impl Recovery {
         let mut reader = self.reader();
         let mut batch = Batch::new();
         let mut records = 0;
+        let mut tablespaces = Vec::new();
         let end = loop {
             reader.fill(&mut batch, BATCH_RECORDS, BATCH_BYTES)?;
             for raw in batch.records() {
                 check_rmgr(RmgrId(raw.bytes[XL_RMID]), raw.lsn)?;
+                if raw.bytes[XL_RMID] == RM_TBLSPC {
+                    tablespaces.extend(self.created_tablespace(raw)?);
+                }
             }
             records += batch.len() as u64;
             if let Some(end) = batch.end() {
@@ -215,6 +226,26 @@ impl Recovery {
             last_record,
             end,
             later,
+            tablespaces,
+        })
+    }
+
+    fn created_tablespace(&self, raw: RawRecord<'_>) -> Result<Option<PathBuf>, RecoveryError> {
+        let record = self.decode(raw)?;
+        let mut changes = Vec::new();
+        rmgr::changes(&record, &mut changes).map_err(|error| {
+            Box::new(RedoError {
+                lsn: raw.lsn,
+                record: record_name(&record),
+                tag: None,
+                kind: error.into(),
+            })
+        })?;
+        Ok(match changes.first() {
+            Some(Change::CreateTablespace { path, .. }) if !path.is_empty() => {
+                Some(PathBuf::from(OsStr::from_bytes(path)))
+            }
+            _ => None,
         })
     }
 

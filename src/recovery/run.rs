@@ -195,7 +195,7 @@ impl Recovery {
         Ok(None)
     }
 
-    fn decode<'w>(&self, raw: RawRecord<'w>) -> Result<Record<'w>, Box<RedoError>> {
+    pub(super) fn decode<'w>(&self, raw: RawRecord<'w>) -> Result<Record<'w>, Box<RedoError>> {
         Record::decode(raw, self.source.layout().format).map_err(|error| {
             Box::new(RedoError {
                 lsn: raw.lsn,
