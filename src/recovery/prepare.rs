@@ -8,7 +8,7 @@ use super::error::supported;
 use super::{Observer, RecoveryError, RecoveryOptions, Refusal};
 use crate::decode::Record;
 use crate::pgdata::DataDir;
-use crate::pgdata::control::{ControlFile, DbState};
+use crate::pgdata::control::{CONTROL_FILE_BYTES, CONTROL_FILE_PATH, ControlFile, DbState};
 use crate::pgdata::lockfile::{self, LockFile};
 use crate::redo::{RedoError, record_name};
 use crate::rmgr::{self, Change};
@@ -23,7 +23,6 @@ pub(super) const BATCH_RECORDS: usize = 1 << 16;
 pub(super) const BATCH_BYTES: usize = 16 << 20;
 
 const MAX_VERSION_BYTES: u64 = 64;
-const MAX_CONTROL_BYTES: u64 = 8192;
 
 /// Offset of `xl_rmid` in a record.
 const XL_RMID: usize = 17;
@@ -83,7 +82,7 @@ impl Recovery {
         observer: &mut dyn Observer,
     ) -> Result<Prepared, RecoveryError> {
         let root = options.data_directory.clone();
-        let control = read_control(kernel, &root)?;
+        let control = read_control(kernel, &root, options.strict, observer)?;
         check_version(kernel, &root, &control)?;
         let dir = DataDir::new(kernel.clone(), &root, control.format)?;
         match lockfile::check_lock_file(&dir).map_err(Refusal::from)? {
@@ -295,16 +294,33 @@ impl Recovery {
     }
 }
 
-fn read_control(kernel: &Kernel, root: &Path) -> Result<ControlFile, RecoveryError> {
-    let path = root.join("global/pg_control");
-    match found(kernel.read_file(&path, MAX_CONTROL_BYTES))? {
-        Some(bytes) => Ok(ControlFile::parse(&bytes).map_err(Refusal::from)?),
-        None => Err(Refusal::NotADataDirectory {
+fn read_control(
+    kernel: &Kernel,
+    root: &Path,
+    strict: bool,
+    observer: &mut dyn Observer,
+) -> Result<ControlFile, RecoveryError> {
+    let path = root.join(CONTROL_FILE_PATH);
+    let Some(bytes) = found(kernel.read_file(&path, CONTROL_FILE_BYTES as u64))? else {
+        return Err(Refusal::NotADataDirectory {
             path: root.to_owned(),
             why: "global/pg_control is missing".to_owned(),
         }
-        .into()),
+        .into());
+    };
+    let control = ControlFile::parse(&bytes).map_err(Refusal::from)?;
+    if let Some(at) = control.first_stray_byte(&bytes) {
+        let text = format!(
+            "pg_control has a byte {:#04x} at {at}, where every server writes zeros: the file was \
+             damaged, although not in its fields",
+            bytes[at]
+        );
+        if strict {
+            return Err(Refusal::Strict(text).into());
+        }
+        observer.warning(&text);
     }
+    Ok(control)
 }
 
 /// PG_VERSION and pg_control must name the same major.

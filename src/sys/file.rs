@@ -106,9 +106,11 @@ impl Kernel {
     }
 
     /// Replaces a file durably: temporary file beside it, fsync, rename, fsync of the directory.
+    /// The temporary file has the name that PostgreSQL gives its own, so that a server cleans up
+    /// after a run that was cut off.
     pub fn replace_file(&self, path: &Path, bytes: &[u8], mode: u32) -> SysResult<()> {
         let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".pgredo.tmp");
+        name.push(".tmp");
         let temporary = path.with_file_name(name);
         let file = self.create(&temporary, Create::Truncate, mode)?;
         file.write_at(bytes, 0)?;
