@@ -70,7 +70,10 @@ pub enum CopyError {
     #[error("the directory of \"{}\" does not exist", .0.display())]
     NoParent(PathBuf),
     /// Root gives the copy to the owner of the source, but takes no directory from anybody.
-    #[error("\"{}\" does not belong to the owner of \"{}\"", path.display(), source_directory.display())]
+    #[error(
+        "\"{}\" does not belong to the owner of \"{}\"",
+        path.display(), source_directory.display()
+    )]
     Owner {
         /// The place.
         path: PathBuf,
