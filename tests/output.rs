@@ -8,13 +8,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use pgredo::recovery::{
-    Copy, CopyError, CopyMethod, CopyOptions, Observer, Prepared, Recovery, RecoveryOptions,
-};
-use pgredo::redo::TablespaceMap;
-use pgredo::smgr::{NblocksCache, SyncMethod};
+use pgredo::recovery::{Copy, CopyError, CopyMethod, CopyOptions};
+use pgredo::smgr::SyncMethod;
 use pgredo::sys::Kernel;
 use support::fingerprint::fingerprint;
+use support::library::prepare;
 use support::postgres::{give_to_server_user, server_user};
 use support::sample::Sample;
 use support::tree::{Entry, walk};
@@ -259,17 +257,9 @@ fn root_gives_the_copy_to_the_owner() {
     assert_eq!(fingerprint(&new), expected);
 }
 
-struct Silent;
-
-impl Observer for Silent {
-    fn log(&mut self, _: &str) {}
-
-    fn warning(&mut self, _: &str) {}
-}
-
 fn plan(kernel: &Kernel, place: &Place, sync: SyncMethod) -> Result<Copy, CopyError> {
     let source = place.source();
-    let prepared = prepare(&source);
+    let prepared = prepare(&Kernel::new(), &source).expect("a crashed directory");
     let target = place.path("new");
     let options = CopyOptions {
         source: &source,
@@ -279,20 +269,6 @@ fn plan(kernel: &Kernel, place: &Place, sync: SyncMethod) -> Result<Copy, CopyEr
         tablespaces: &[],
     };
     Copy::plan(kernel, &prepared, options)
-}
-
-fn prepare(data: &Path) -> Prepared {
-    let options = RecoveryOptions {
-        data_directory: data.to_owned(),
-        wal_directories: Vec::new(),
-        buffers: 8 << 20,
-        nblocks_cache: NblocksCache::On,
-        sync: SyncMethod::None,
-        strict: false,
-        stop_before: None,
-        tablespaces: TablespaceMap::default(),
-    };
-    Recovery::prepare(&Kernel::new(), options, &mut Silent).expect("a crashed directory")
 }
 
 #[test]
