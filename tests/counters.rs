@@ -125,9 +125,9 @@ fn system_calls_of_the_samples() {
         "fdatasync",
     ];
     let budgets = [
-        ("pgbench", [13, 12, 16, 4, 0, 3, 405, 1]),
-        ("ddl", [189, 16, 69, 44, 0, 3, 564, 1]),
-        ("locks", [12, 6, 19, 2, 0, 3, 391, 1]),
+        ("pgbench", [13, 14, 16, 4, 0, 1, 403, 1]),
+        ("ddl", [189, 18, 69, 44, 0, 1, 562, 1]),
+        ("locks", [12, 8, 19, 2, 0, 1, 389, 1]),
     ];
     for (name, budget) in budgets {
         let stats = replay(&Sample::named(name), "on");

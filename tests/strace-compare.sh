@@ -66,7 +66,8 @@ start() { # data directory, log file, command in front of the server
 
 make_crash() {
   echo "making the crash: pgbench -i -s $scale, pgbench -M prepared -T $seconds" >&2
-  "${as_owner[@]}" "$bin/initdb" -D "$work/image" -A trust -U postgres -N --no-instructions >/dev/null
+  "${as_owner[@]}" "$bin/initdb" -D "$work/image" -A trust -U postgres -N --no-instructions \
+    >/dev/null
   cat >>"$work/image/postgresql.conf" <<'CONF'
 autovacuum = off
 checkpoint_timeout = 1h

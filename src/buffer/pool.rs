@@ -73,8 +73,11 @@ impl BufferPool {
     /// A pool of `capacity` pages, at least 16. Room is reserved at once, so that pages never
     /// move; memory is taken as they come in.
     pub fn new(capacity: usize) -> BufferPool {
+        let mut pages = Vec::new();
+        // A pool that the machine cannot promise at once, or that has no bound, grows as it can.
+        let _ = pages.try_reserve_exact(capacity.max(16));
         BufferPool {
-            pages: Vec::with_capacity(capacity.max(16)),
+            pages,
             metas: Vec::new(),
             capacity: capacity.max(16),
             free: Vec::new(),

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use super::waldump::args::WaldumpArgs;
+use crate::recovery::CopyMethod;
 use crate::types::Lsn;
 
 /// Replays PostgreSQL WAL onto a data directory without a server.
@@ -161,17 +162,6 @@ impl ReplayArgs {
             _ => CopyMethod::Copy,
         }
     }
-}
-
-/// `--copy`, `--clone` or `--copy-file-range`, named as pg_combinebackup names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CopyMethod {
-    /// read and write.
-    Copy,
-    /// ioctl FICLONE.
-    Clone,
-    /// copy_file_range.
-    CopyFileRange,
 }
 
 /// `--order`.

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::Exit;
+use crate::recovery::{CopyError, RecoveryError};
 use crate::sys::SysError;
 
 /// Why a command ends early.
@@ -90,6 +91,16 @@ impl CliError {
         self
     }
 
+    /// Nothing was written, and on purpose.
+    pub(super) fn refused(text: impl Into<String>) -> CliError {
+        CliError::Message(Message {
+            text: text.into(),
+            detail: None,
+            hint: Hint::None,
+            exit: Exit::Refused,
+        })
+    }
+
     /// A file that could be read and makes no sense.
     pub(super) fn contents(path: &Path, error: impl Display) -> CliError {
         CliError::new(format!("\"{}\": {error}", path.display()))
@@ -153,6 +164,24 @@ impl Display for CliError {
 impl From<SysError> for CliError {
     fn from(error: SysError) -> CliError {
         CliError::new(error.to_string())
+    }
+}
+
+impl From<RecoveryError> for CliError {
+    fn from(error: RecoveryError) -> CliError {
+        match error {
+            RecoveryError::Refused(refusal) => CliError::refused(refusal.to_string()),
+            other => CliError::new(other.to_string()),
+        }
+    }
+}
+
+impl From<CopyError> for CliError {
+    fn from(error: CopyError) -> CliError {
+        match error.is_refusal() {
+            true => CliError::refused(error.to_string()),
+            false => CliError::new(error.to_string()),
+        }
     }
 }
 

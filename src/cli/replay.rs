@@ -32,18 +32,8 @@ pub(super) fn run(args: &ReplayArgs) -> ExitCode {
     install_interrupt_handler();
     let kernel = Kernel::new();
     let mut console = Console::default();
-    let target = match &args.output {
-        None => directory,
-        Some(output) => match output::copy(&kernel, args, &directory, output) {
-            Ok(()) => output.clone(),
-            Err(error) => {
-                error.print();
-                return error.exit().into();
-            }
-        },
-    };
-    let options = RecoveryOptions {
-        data_directory: target,
+    let mut options = RecoveryOptions {
+        data_directory: directory,
         wal_directories: args.wal_dir.clone(),
         order: match args.order {
             OrderArg::Record => RedoOrder::Record,
@@ -74,6 +64,15 @@ pub(super) fn run(args: &ReplayArgs) -> ExitCode {
                 .collect(),
         ),
     };
+    if let Some(output) = &args.output {
+        if let Err(error) = output::copy(&kernel, args, &options, output) {
+            error.print();
+            return error.exit().into();
+        }
+        if !args.dry_run {
+            options.data_directory.clone_from(output);
+        }
+    }
     let result = replay(&kernel, options, args, &mut console);
     console.clear_progress();
     let exit = match result {

@@ -19,6 +19,7 @@ pub const NONCE_BYTES: usize = 32;
 
 /// Offset of `checkPointCopy`, in bytes.
 const CHECK_POINT_COPY: usize = 40;
+const CRC_BYTES: usize = 4;
 /// `FLOATFORMAT_VALUE`.
 const FLOAT_FORMAT: f64 = 1_234_567.0;
 /// `MAXIMUM_ALIGNOF` of every platform whose WAL can be replayed.
@@ -228,6 +229,14 @@ impl ControlFile {
         let file = read_fields(&mut c, system_identifier, format)?;
         file.check()?;
         Ok(file)
+    }
+
+    /// The first byte that no field and no checksum covers and that is not zero. Servers write
+    /// zeros there and never look: the fields are good, the sector may not be.
+    pub fn first_stray_byte(&self, bytes: &[u8]) -> Option<usize> {
+        let covered = self.format.control_crc_offset + CRC_BYTES;
+        let rest = bytes.iter().skip(covered).position(|&byte| byte != 0);
+        rest.map(|at| covered + at)
     }
 
     /// Compares with what this program is built for.

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::DataDir;
 use crate::format::WalFormat;
-use crate::sys::{Create, SysError, found};
+use crate::sys::{Create, SysError, SysResult, found};
 use crate::types::{Cursor, Oid, ShortRead};
 
 /// `RELMAPPER_FILENAME`.
@@ -87,10 +87,34 @@ impl RelationMap {
 
     /// Reads the map of a database, or the shared one.
     pub fn read(dir: &DataDir, spc: Oid, db: Oid) -> Result<RelationMap, RelationMapError> {
+        RelationMap::read_file(dir, &map_path(dir, spc, db))
+    }
+
+    fn read_file(dir: &DataDir, path: &Path) -> Result<RelationMap, RelationMapError> {
         let limit = dir.format().relmap_bytes as u64;
-        let bytes = dir.kernel().read_file(&map_path(dir, spc, db), limit)?;
+        let bytes = dir.kernel().read_file(path, limit)?;
         RelationMap::parse(&bytes, dir.format())
     }
+}
+
+/// Reads every map there is; the path and the fault of each bad one. Only a server's own sessions
+/// read them otherwise, when recovery is long over. The shared map must be there. A database has
+/// its map in one tablespace only, and none yet if WAL ends in the middle of its creation.
+pub fn check_relation_maps(dir: &DataDir) -> SysResult<Vec<(PathBuf, RelationMapError)>> {
+    let shared = dir.path("global").join(FILE_NAME);
+    let mut bad = Vec::new();
+    for database in dir.database_dirs()? {
+        let path = database.join(FILE_NAME);
+        match RelationMap::read_file(dir, &path) {
+            Err(RelationMapError::Sys(error)) if error.is_not_found() => {}
+            Err(error) => bad.push((path, error)),
+            Ok(_) => {}
+        }
+    }
+    if let Err(error) = RelationMap::read_file(dir, &shared) {
+        bad.push((shared, error));
+    }
+    Ok(bad)
 }
 
 /// Writes the map a record carries (`relmap_redo`). Magic and checksum are made anew, all other

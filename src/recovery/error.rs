@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::format::WalFormat;
 use crate::pgdata::control::{ControlError, DbState};
 use crate::pgdata::lockfile::LockFileError;
+use crate::pgdata::relmap::RelationMapError;
 use crate::redo::{RedoError, RedoErrorKind};
 use crate::sys::SysError;
 use crate::types::Lsn;
@@ -87,7 +88,7 @@ pub enum Refusal {
     /// WAL of another cluster where the end of WAL was expected.
     #[error("{0}")]
     ForeignWal(EndReason),
-    /// `--strict`: WAL exists beyond the end that was found.
+    /// `--strict`: something that a server would carry on from silently.
     #[error("{0}")]
     Strict(String),
 }
@@ -119,6 +120,19 @@ pub enum RecoveryError {
     /// A system call failed.
     #[error(transparent)]
     Sys(#[from] SysError),
+    /// A relation map is damaged, and no record replaced it: no catalog of its database can be
+    /// found.
+    #[error(
+        "\"{}\": {error}; restore the file from a backup, or remove its directory if that is what \
+         a CREATE DATABASE left that never finished",
+        path.display()
+    )]
+    RelationMap {
+        /// The map.
+        path: PathBuf,
+        /// What is wrong.
+        error: RelationMapError,
+    },
     /// `--strict`: references to missing pages are left.
     #[error("WAL contains references to {0} missing pages")]
     MissingPages(usize),

@@ -1,15 +1,15 @@
 //! The end of a recovery: from the last record to a directory that needs none.
 
-use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::run::report;
+use super::sync::{sync_file_systems, sync_tree};
 use super::{Observer, Recovery, RecoveryError};
-use crate::pgdata::control::{ControlFile, DbState};
-use crate::pgdata::{cleanup, lockfile, reinit, slots};
+use crate::pgdata::control::{CONTROL_FILE_PATH, ControlFile, DbState};
+use crate::pgdata::relmap::RelationMapError;
+use crate::pgdata::{cleanup, lockfile, reinit, relmap, slots};
 use crate::redo::Redo;
 use crate::smgr::SyncMethod;
-use crate::sys::{FileKind, SysResult, found};
 use crate::types::{CheckPoint, Lsn, MultiXactId, RmgrId, TimeLineId, TransactionId};
 use crate::wal::{NewRecord, WAL_PAGE_BYTES, WalAppender};
 
@@ -31,6 +31,7 @@ impl Recovery {
         observer: &mut dyn Observer,
     ) -> Result<Lsn, RecoveryError> {
         self.judge_missing(redo, observer)?;
+        self.judge_relation_maps(observer)?;
         let failed = RecoveryError::state("finishing recovery");
         redo.finish().map_err(&failed)?;
         report(redo, observer);
@@ -72,6 +73,19 @@ impl Recovery {
             return Err(RecoveryError::MissingPages(count));
         }
         observer.warning(&format!("WAL contains references to {count} missing pages"));
+        Ok(())
+    }
+
+    /// Damage of a relation map would show when sessions come, and no sooner. An empty one is
+    /// what a crash leaves of CREATE DATABASE by file copy, before any WAL of it: nobody needs it.
+    fn judge_relation_maps(&self, observer: &mut dyn Observer) -> Result<(), RecoveryError> {
+        for (path, error) in relmap::check_relation_maps(&self.dir)? {
+            let is_empty = matches!(error, RelationMapError::Length { bytes: 0, .. });
+            if !is_empty || path.starts_with(self.dir.path("global")) {
+                return Err(RecoveryError::RelationMap { path, error });
+            }
+            observer.warning(&format!("\"{}\" is empty", path.display()));
+        }
         Ok(())
     }
 
@@ -198,15 +212,16 @@ impl Recovery {
         }
     }
 
-    /// Writes pg_control with the time of now, durably, in one step.
+    /// Writes pg_control with the time of now, durably (`update_controlfile`,
+    /// `src/common/controldata_utils.c`). One call overwrites it in place, as the server does: its
+    /// fields fit into a sector, and a run that is cut off leaves no temporary file that the
+    /// server would never remove.
     pub(super) fn write_control(&self, mut control: ControlFile) -> Result<(), RecoveryError> {
         control.time = unix_seconds();
-        let path = self.dir.path("global/pg_control");
-        let bytes = control.to_bytes();
-        Ok(self
-            .dir
-            .kernel()
-            .replace_file(&path, &bytes, self.dir.file_mode())?)
+        let path = self.dir.path(CONTROL_FILE_PATH);
+        let file = self.dir.kernel().open_write(&path)?;
+        file.write_at(&control.to_bytes(), 0)?;
+        Ok(file.fsync()?)
     }
 
     /// `SyncDataDirectory`: files that the crashed server, or a killed run, had written and not
@@ -215,34 +230,14 @@ impl Recovery {
     fn sync_directory(&self) -> Result<(), RecoveryError> {
         match self.options.sync {
             SyncMethod::None => Ok(()),
-            SyncMethod::Syncfs => Ok(self.dir.kernel().sync_file_system(self.dir.root())?),
+            SyncMethod::Syncfs => Ok(sync_file_systems(self.dir.kernel(), self.dir.root())?),
             SyncMethod::Fsync => {
-                let pg_wal = self.dir.path("pg_wal");
-                Ok(self.sync_tree(self.dir.root().to_owned(), &pg_wal)?)
+                // WAL segments were not written by this run and are read-only input.
+                let skip = Some(self.dir.path("pg_wal"));
+                let kernel = self.dir.kernel();
+                Ok(sync_tree(kernel, self.dir.root(), skip.as_deref())?)
             }
         }
-    }
-
-    /// Syncs a directory, all in it, and what tablespace links lead to. WAL segments were not
-    /// written by this run and are read-only input.
-    fn sync_tree(&self, path: PathBuf, skip: &PathBuf) -> SysResult<()> {
-        let kernel = self.dir.kernel();
-        let is_tablespaces = path == self.dir.path("pg_tblspc");
-        for entry in found(kernel.read_dir(&path))?.unwrap_or_default() {
-            let inner = path.join(&entry.name);
-            match entry.kind {
-                FileKind::Directory if inner != *skip => self.sync_tree(inner, skip)?,
-                FileKind::Symlink if is_tablespaces => self.sync_tree(inner, skip)?,
-                FileKind::Regular => {
-                    // Something unreadable that is not ours is left to its owner.
-                    if let Ok(file) = kernel.open_read(&inner) {
-                        file.fsync()?;
-                    }
-                }
-                _ => {}
-            }
-        }
-        kernel.sync_dir(&path)
     }
 }
 

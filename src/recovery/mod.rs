@@ -7,10 +7,12 @@
 //! another run, recovers from the same checkpoint; then the shutdown checkpoint is written,
 //! and pg_control after it.
 
+mod copy;
 mod error;
 mod finish;
 mod prepare;
 mod run;
+mod sync;
 mod verify;
 
 use std::path::PathBuf;
@@ -19,6 +21,7 @@ use crate::redo::TablespaceMap;
 use crate::smgr::{NblocksCache, SyncMethod};
 use crate::types::Lsn;
 
+pub use copy::{Copy, CopyError, CopyMethod, CopyOptions};
 pub use error::{RecoveryError, Refusal};
 pub use prepare::{Prepared, Recovery, Survey};
 pub use run::{Outcome, Seconds};

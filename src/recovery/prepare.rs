@@ -1,18 +1,21 @@
 //! Before anything is written: what the directory is, where redo starts, and where the WAL ends.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::supported;
 use super::{Observer, RecoveryError, RecoveryOptions, Refusal};
 use crate::decode::Record;
 use crate::pgdata::DataDir;
-use crate::pgdata::control::{ControlFile, DbState};
+use crate::pgdata::control::{CONTROL_FILE_BYTES, CONTROL_FILE_PATH, ControlFile, DbState};
 use crate::pgdata::lockfile::{self, LockFile};
+use crate::redo::{RedoError, record_name};
 use crate::rmgr::{self, Change};
 use crate::sys::{Kernel, found};
 use crate::types::{CheckPoint, Lsn, RmgrId};
 use crate::wal::{
-    Batch, EndOfWal, EndReason, History, LaterWal, SegmentSource, WalLayout, WalReader,
+    Batch, EndOfWal, EndReason, History, LaterWal, RawRecord, SegmentSource, WalLayout, WalReader,
 };
 
 /// Records and bytes read at a time.
@@ -20,8 +23,8 @@ pub(super) const BATCH_RECORDS: usize = 1 << 16;
 pub(super) const BATCH_BYTES: usize = 16 << 20;
 
 const MAX_VERSION_BYTES: u64 = 64;
-const MAX_CONTROL_BYTES: u64 = 8192;
 
+const RM_TBLSPC: RmgrId = RmgrId(5);
 /// Files that ask for another kind of recovery.
 const ARCHIVE_RECOVERY_FILES: [&str; 4] = [
     "backup_label",
@@ -50,6 +53,8 @@ pub struct Survey {
     pub end: EndOfWal,
     /// WAL that exists after its end.
     pub later: LaterWal,
+    /// Locations of the tablespaces that records create, those inside the data directory left out.
+    pub tablespaces: Vec<PathBuf>,
 }
 
 /// A recovery that was prepared.
@@ -74,7 +79,7 @@ impl Recovery {
         observer: &mut dyn Observer,
     ) -> Result<Prepared, RecoveryError> {
         let root = options.data_directory.clone();
-        let control = read_control(kernel, &root)?;
+        let control = read_control(kernel, &root, options.strict, observer)?;
         check_version(kernel, &root, &control)?;
         let dir = DataDir::new(kernel.clone(), &root, control.format)?;
         match lockfile::check_lock_file(&dir).map_err(Refusal::from)? {
@@ -155,6 +160,7 @@ impl Recovery {
             last_record: checkpoint_lsn,
             end,
             later,
+            tablespaces: Vec::new(),
         };
         Ok(Recovery {
             dir,
@@ -184,10 +190,17 @@ impl Recovery {
         let mut reader = self.reader();
         let mut batch = Batch::lean();
         let mut records = 0;
+        let mut tablespaces = Vec::new();
+        let mut scratch = Vec::new();
         let end = loop {
             reader.fill(&mut batch, BATCH_RECORDS, BATCH_BYTES)?;
-            for (lsn, rmid) in batch.rmgrs() {
+            for (index, (lsn, rmid)) in batch.rmgrs().enumerate() {
                 check_rmgr(rmid, lsn)?;
+                if rmid == RM_TBLSPC {
+                    let layout = self.source.layout();
+                    let raw = batch.record_in(index, &mut scratch, layout);
+                    tablespaces.extend(self.created_tablespace(raw)?);
+                }
             }
             records += batch.len() as u64;
             if let Some(end) = batch.end() {
@@ -212,6 +225,26 @@ impl Recovery {
             last_record,
             end,
             later,
+            tablespaces,
+        })
+    }
+
+    fn created_tablespace(&self, raw: RawRecord<'_>) -> Result<Option<PathBuf>, RecoveryError> {
+        let record = self.decode(raw)?;
+        let mut changes = Vec::new();
+        rmgr::changes(&record, &mut changes).map_err(|error| {
+            Box::new(RedoError {
+                lsn: raw.lsn,
+                record: record_name(&record),
+                tag: None,
+                kind: error.into(),
+            })
+        })?;
+        Ok(match changes.first() {
+            Some(Change::CreateTablespace { path, .. }) if !path.is_empty() => {
+                Some(PathBuf::from(OsStr::from_bytes(path)))
+            }
+            _ => None,
         })
     }
 
@@ -261,16 +294,33 @@ impl Recovery {
     }
 }
 
-fn read_control(kernel: &Kernel, root: &Path) -> Result<ControlFile, RecoveryError> {
-    let path = root.join("global/pg_control");
-    match found(kernel.read_file(&path, MAX_CONTROL_BYTES))? {
-        Some(bytes) => Ok(ControlFile::parse(&bytes).map_err(Refusal::from)?),
-        None => Err(Refusal::NotADataDirectory {
+fn read_control(
+    kernel: &Kernel,
+    root: &Path,
+    strict: bool,
+    observer: &mut dyn Observer,
+) -> Result<ControlFile, RecoveryError> {
+    let path = root.join(CONTROL_FILE_PATH);
+    let Some(bytes) = found(kernel.read_file(&path, CONTROL_FILE_BYTES as u64))? else {
+        return Err(Refusal::NotADataDirectory {
             path: root.to_owned(),
             why: "global/pg_control is missing".to_owned(),
         }
-        .into()),
+        .into());
+    };
+    let control = ControlFile::parse(&bytes).map_err(Refusal::from)?;
+    if let Some(at) = control.first_stray_byte(&bytes) {
+        let text = format!(
+            "pg_control has a byte {:#04x} at {at}, where every server writes zeros: the file was \
+             damaged, although not in its fields",
+            bytes[at]
+        );
+        if strict {
+            return Err(Refusal::Strict(text).into());
+        }
+        observer.warning(&text);
     }
+    Ok(control)
 }
 
 /// PG_VERSION and pg_control must name the same major.

@@ -57,9 +57,9 @@ syscalls! {
     Rmdir = "rmdir", true;
     Unlink = "unlink", true;
     Rename = "rename", true;
-    Symlink = "symlink", true;
-    Chmod = "chmod", true;
-    Chown = "chown", true;
+    Symlinkat = "symlinkat", true;
+    Fchmodat = "fchmodat", true;
+    Fchownat = "fchownat", true;
     Kill = "kill", false;
 }
 

@@ -40,6 +40,8 @@ pub struct Metadata {
     pub gid: u32,
     /// The device it is on, to tell file systems apart.
     pub device: u64,
+    /// Its number there; both together name a file.
+    pub inode: u64,
 }
 
 impl From<FileStat> for Metadata {
@@ -57,6 +59,7 @@ impl From<FileStat> for Metadata {
             uid: stat.st_uid,
             gid: stat.st_gid,
             device: stat.st_dev,
+            inode: stat.st_ino,
         }
     }
 }
@@ -211,7 +214,7 @@ impl Kernel {
 
     /// Makes a symbolic link.
     pub fn symlink(&self, target: &Path, link: &Path) -> SysResult<()> {
-        self.call(Syscall::Symlink, "create symbolic link", link, || {
+        self.call(Syscall::Symlinkat, "create symbolic link", link, || {
             unistd::symlinkat(target, fcntl::AT_FDCWD, link)
         })
     }
@@ -226,7 +229,7 @@ impl Kernel {
 
     /// Sets permission bits.
     pub fn chmod(&self, path: &Path, mode: u32) -> SysResult<()> {
-        self.call(Syscall::Chmod, "set permissions of", path, || {
+        self.call(Syscall::Fchmodat, "set permissions of", path, || {
             stat::fchmodat(
                 fcntl::AT_FDCWD,
                 path,
@@ -236,10 +239,12 @@ impl Kernel {
         })
     }
 
-    /// Gives a file to another owner.
+    /// Gives a file to another owner. A link is given away itself, not what it leads to.
     pub fn chown(&self, path: &Path, uid: u32, gid: u32) -> SysResult<()> {
-        self.call(Syscall::Chown, "set owner of", path, || {
-            unistd::chown(path, Some(uid.into()), Some(gid.into()))
+        self.call(Syscall::Fchownat, "set owner of", path, || {
+            let (uid, gid) = (Some(uid.into()), Some(gid.into()));
+            let flags = fcntl::AtFlags::AT_SYMLINK_NOFOLLOW;
+            unistd::fchownat(fcntl::AT_FDCWD, path, uid, gid, flags)
         })
     }
 

@@ -1,7 +1,7 @@
 //! Open files.
 
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -14,6 +14,15 @@ use super::{Kernel, Metadata, SysError, SysResult, Syscall};
 
 /// The kernel takes at most this many buffers in one vectored call (`IOV_MAX`).
 const MAX_VECTORS: usize = 1024;
+
+/// Bytes asked of one copy_file_range; a signal is seen between two of them.
+const COPY_RANGE_BYTES: usize = 64 << 20;
+
+#[allow(unsafe_code)]
+mod ficlone {
+    // `FICLONE` of linux/fs.h: `_IOW(0x94, 9, int)`, whose argument is a descriptor.
+    nix::ioctl_write_int!(ficlone, 0x94, 9);
+}
 
 /// What to do about a file that is, or is not, there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,9 +120,11 @@ impl Kernel {
     }
 
     /// Replaces a file durably: temporary file beside it, fsync, rename, fsync of the directory.
+    /// The temporary file has the name that PostgreSQL gives its own, so that a server cleans up
+    /// after a run that was cut off.
     pub fn replace_file(&self, path: &Path, bytes: &[u8], mode: u32) -> SysResult<()> {
         let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".pgredo.tmp");
+        name.push(".tmp");
         let temporary = path.with_file_name(name);
         let file = self.create(&temporary, Create::Truncate, mode)?;
         file.write_at(bytes, 0)?;
@@ -305,6 +316,38 @@ impl File {
             });
     }
 
+    /// Makes the file, which must be empty, share all blocks of `source` until one of the two
+    /// changes. Not every file system can, and none across its border.
+    #[allow(unsafe_code)]
+    pub fn clone_from(&self, source: &File) -> SysResult<()> {
+        self.kernel
+            .call(Syscall::Ioctl, "clone to file", &self.path, || {
+                let argument = source.fd().as_raw_fd() as nix::libc::c_ulong;
+                // SAFETY: FICLONE takes its argument as a number, a descriptor that `source` keeps
+                // open; no memory of this process is read or written.
+                unsafe { ficlone::ficlone(self.fd().as_raw_fd(), argument) }
+            })
+            .map(drop)
+    }
+
+    /// Copies all of `source` to the beginning of the file without its bytes passing through this
+    /// process; the number of bytes.
+    pub fn copy_range_from(&self, source: &File) -> SysResult<u64> {
+        let (mut from, mut to) = (0, 0);
+        loop {
+            let n = self
+                .kernel
+                .call(Syscall::CopyFileRange, "copy to file", &self.path, || {
+                    let (input, output) = (source.fd(), self.fd());
+                    let (from, to) = (Some(&mut from), Some(&mut to));
+                    fcntl::copy_file_range(input, from, output, to, COPY_RANGE_BYTES)
+                })?;
+            if n == 0 {
+                return Ok(to as u64);
+            }
+        }
+    }
+
     /// Makes contents and length durable.
     pub fn fsync(&self) -> SysResult<()> {
         self.kernel
@@ -397,6 +440,28 @@ mod tests {
         let mut buffer = [0; 10];
         file.read_at(&mut buffer, 0).unwrap();
         assert_eq!(buffer, [1; 10]);
+    }
+
+    #[test]
+    fn copies_inside_the_kernel() {
+        let dir = tempfile::tempdir().unwrap();
+        let kernel = Kernel::new();
+        let make = |name| {
+            let path = dir.path().join(name);
+            kernel.create(&path, Create::Exclusive, 0o600).unwrap()
+        };
+        let (source, ranged, cloned) = (make("source"), make("ranged"), make("cloned"));
+        source.write_at(&[7; 100_000], 0).unwrap();
+        assert_eq!(ranged.copy_range_from(&source).unwrap(), 100_000);
+        let read = |name| std::fs::read(dir.path().join(name)).unwrap();
+        assert_eq!(read("ranged"), [7; 100_000]);
+        // The second call finds the end of the file.
+        assert_eq!(kernel.calls(Syscall::CopyFileRange), 2);
+        match cloned.clone_from(&source) {
+            Ok(()) => assert_eq!(read("cloned"), [7; 100_000]),
+            Err(error) => assert_eq!(error.errno, Errno::EOPNOTSUPP),
+        }
+        assert_eq!(kernel.calls(Syscall::Ioctl), 1);
     }
 
     #[test]

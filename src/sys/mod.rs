@@ -23,7 +23,7 @@ pub use counters::{CallStats, Syscall};
 pub use dir::{DirEntry, FileKind, Metadata, found};
 pub use file::{Create, File};
 pub use map::Map;
-pub use owner::{AsOwner, Ownership};
+pub use owner::{AsOwner, Ownership, is_root};
 pub use process::{
     cores, install_interrupt_handler, interrupted, is_terminal, memory_bytes, parent_pid, pid,
     pid_is_alive,
@@ -47,6 +47,14 @@ impl SysError {
     /// True if the file is not there.
     pub fn is_not_found(&self) -> bool {
         self.errno == Errno::ENOENT
+    }
+
+    /// True if the file system cannot do that, or not with these two files.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(
+            self.errno,
+            Errno::EOPNOTSUPP | Errno::EXDEV | Errno::EINVAL | Errno::ENOSYS | Errno::ENOTTY
+        )
     }
 }
 

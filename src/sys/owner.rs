@@ -42,6 +42,11 @@ impl Ownership {
     }
 }
 
+/// True if the process may give files away and act as their owner.
+pub fn is_root() -> bool {
+    Uid::effective().is_root()
+}
+
 /// While it lives, a process started by root acts as another user.
 #[derive(Debug)]
 pub struct AsOwner {
@@ -54,7 +59,7 @@ impl AsOwner {
     pub fn begin(owner: Ownership, directory: &Path) -> SysResult<AsOwner> {
         // New files must have exactly the permissions asked for.
         nix::sys::stat::umask(nix::sys::stat::Mode::empty());
-        if !Uid::effective().is_root() || owner.uid == 0 {
+        if !is_root() || owner.uid == 0 {
             return Ok(AsOwner { switched: false });
         }
         let switch = || -> nix::Result<()> {

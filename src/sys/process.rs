@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::signal;
 use nix::sys::sysinfo::sysinfo;
 use nix::unistd::Pid;
@@ -30,7 +31,14 @@ pub fn pid_is_alive(pid: i32) -> bool {
 
 /// Cores this process may use.
 pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    let granted = sched_getaffinity(Pid::from_raw(0));
+    let is_set = |cpus: &CpuSet, cpu| cpus.is_set(cpu).unwrap_or(false);
+    let count = |cpus: CpuSet| {
+        (0..CpuSet::count())
+            .filter(|cpu| is_set(&cpus, *cpu))
+            .count()
+    };
+    granted.map_or(1, count).max(1)
 }
 
 /// Memory of the machine in bytes, or less if a control group grants less.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use super::postgres::{Stop, Tree, as_server_user, create_server_directory};
+use super::postgres::{Stop, Tree, as_server_user, create_server_directory, give_to_server_user};
 use super::recipe::Recipe;
 use super::{copy_directory, entries, remove_directory, repository, run};
 
@@ -174,6 +174,20 @@ impl Capture {
         ));
         remove_directory(&root);
         self.recover(&root, |data| replay(data, &root, options));
+        Recovered { root, remove: true }
+    }
+
+    /// The image as PostgreSQL leaves it after `interrupted`, which works on the data directory as
+    /// whoever runs the tests, has changed it.
+    pub fn handed_over(&self, interrupted: impl FnOnce(&Path)) -> Recovered {
+        let _lock = self.lock();
+        let root = self.scratch("handover-");
+        self.recover(&root, |data| {
+            interrupted(data);
+            give_to_server_user(data);
+            let server = self.tree.start(data, &root.join("log"), RECOVERY_SETTINGS);
+            server.stop(Stop::Immediate);
+        });
         Recovered { root, remove: true }
     }
 

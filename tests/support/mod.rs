@@ -9,7 +9,9 @@ pub mod capture;
 pub mod compare;
 pub mod control;
 pub mod fingerprint;
+pub mod library;
 pub mod postgres;
+pub mod random;
 pub mod recipe;
 pub mod sample;
 pub mod tree;
@@ -37,6 +39,13 @@ pub fn run(command: &mut Command) -> String {
         String::from_utf8_lossy(&output.stderr)
     );
     stdout
+}
+
+/// A directory in memory, where there is one: for what is written by the thousand.
+pub fn memory_directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a temp dir")
 }
 
 /// Copies a directory with owners, modes and links as they are; shares blocks where the file
