@@ -10,6 +10,7 @@ pub mod compare;
 pub mod control;
 pub mod fingerprint;
 pub mod postgres;
+pub mod random;
 pub mod recipe;
 pub mod sample;
 pub mod tree;
