@@ -188,7 +188,10 @@ impl Workload {
         self.script += ";\n";
     }
 
+    /// Starts with a checkpoint: the one of initdb does not have this server's full_page_writes,
+    /// and a server that starts does not log it.
     fn set_up(&mut self) {
+        self.say("CHECKPOINT");
         self.say(
             "SET lock_timeout = '60s'; SET client_min_messages = error; CREATE EXTENSION bloom; \
              CREATE SEQUENCE numbers CACHE 3; CREATE TABLE apart (id int PRIMARY KEY, word text); \
