@@ -45,6 +45,10 @@ demo: ## replay a bundled crash, with no PostgreSQL installed (SAMPLE=ddl, pgben
 samples: ## make the samples of wal-samples anew; needs `make postgres`
 	$(CARGO) test --test make_samples
 
+.PHONY: coverage
+coverage: ## count the kinds of records in the crash images, for tests/coverage.md
+	PGREDO_WRITE_COVERAGE=1 $(CARGO) test --test coverage
+
 .PHONY: test-regress
 test-regress: ## recover PostgreSQL's own regression suite (CONSISTENCY=all: 9 GB of WAL)
 	$(CARGO) build --release

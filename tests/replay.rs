@@ -62,6 +62,16 @@ fn gin_consistency_checked() {
 }
 
 #[test]
+fn gist_spgist() {
+    check(workloads::gist_spgist());
+}
+
+#[test]
+fn rare_records() {
+    check(workloads::rare_records());
+}
+
+#[test]
 fn createdb() {
     check(workloads::createdb());
 }

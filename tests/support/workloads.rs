@@ -14,6 +14,7 @@ const LOCKS_PREPARED: &str = include_str!("../workloads/locks_prepared.sql");
 const TOAST: &str = include_str!("../workloads/toast.sql");
 const VACUUM: &str = include_str!("../workloads/vacuum.sql");
 const GIN: &str = include_str!("../workloads/gin.sql");
+const GIST_SPGIST: &str = include_str!("../workloads/gist_spgist.sql");
 const CREATEDB: &str = include_str!("../workloads/createdb.sql");
 const CREATEDB_MOVE: &str = include_str!("../workloads/createdb_move.sql");
 const LIFECYCLE_BEFORE: &str = include_str!("../workloads/lifecycle_before.sql");
@@ -22,6 +23,7 @@ const MANY_TRANSACTIONS: &str = include_str!("../workloads/many_transactions.sql
 const CHAIN_UPDATE: &str = include_str!("../workloads/chain_update.sql");
 const CHAIN_LOCK: &str = include_str!("../workloads/chain_lock.sql");
 const HASH_BRIN: &str = include_str!("../workloads/hash_brin.sql");
+const RARE_RECORDS: &str = include_str!("../workloads/rare_records.sql");
 const UNLOGGED: &str = include_str!("../workloads/unlogged.sql");
 const MIXED: &str = include_str!("../workloads/mixed.sql");
 const OPEN: &str = include_str!("../workloads/open.sql");
@@ -254,4 +256,14 @@ pub fn hint_bits() -> Recipe {
     let mut recipe = mixed().variant("hint_bits", &["wal_log_hints = on"]);
     recipe.crash = Stop::Immediate;
     recipe
+}
+
+/// GiST and SP-GiST indexes: grown, split, vacuumed, pages deleted and used again.
+pub fn gist_spgist() -> Recipe {
+    Recipe::new("gist_spgist", vec![Sql(GIST_SPGIST)])
+}
+
+/// Kinds of records that the others do not reach.
+pub fn rare_records() -> Recipe {
+    Recipe::new("rare_records", vec![Sql("CHECKPOINT"), Sql(RARE_RECORDS)])
 }
