@@ -72,6 +72,16 @@ fn rare_records() {
 }
 
 #[test]
+fn rare_minimal() {
+    check(workloads::rare_minimal());
+}
+
+#[test]
+fn rare_logical() {
+    check(workloads::rare_logical());
+}
+
+#[test]
 fn createdb() {
     check(workloads::createdb());
 }

@@ -24,6 +24,8 @@ const CHAIN_UPDATE: &str = include_str!("../workloads/chain_update.sql");
 const CHAIN_LOCK: &str = include_str!("../workloads/chain_lock.sql");
 const HASH_BRIN: &str = include_str!("../workloads/hash_brin.sql");
 const RARE_RECORDS: &str = include_str!("../workloads/rare_records.sql");
+const RARE_MINIMAL: &str = include_str!("../workloads/rare_minimal.sql");
+const RARE_LOGICAL: &str = include_str!("../workloads/rare_logical.sql");
 const UNLOGGED: &str = include_str!("../workloads/unlogged.sql");
 const MIXED: &str = include_str!("../workloads/mixed.sql");
 const OPEN: &str = include_str!("../workloads/open.sql");
@@ -266,4 +268,17 @@ pub fn gist_spgist() -> Recipe {
 /// Kinds of records that the others do not reach.
 pub fn rare_records() -> Recipe {
     Recipe::new("rare_records", vec![Sql("CHECKPOINT"), Sql(RARE_RECORDS)])
+}
+
+/// The same, of wal_level minimal.
+pub fn rare_minimal() -> Recipe {
+    let settings = &["wal_level = minimal", "max_wal_senders = 0"];
+    Recipe::new("rare_minimal", vec![Sql("CHECKPOINT"), Sql(RARE_MINIMAL)])
+        .variant("rare_minimal", settings)
+}
+
+/// The same, of wal_level logical.
+pub fn rare_logical() -> Recipe {
+    Recipe::new("rare_logical", vec![Sql("CHECKPOINT"), Sql(RARE_LOGICAL)])
+        .variant("rare_logical", &["wal_level = logical"])
 }

@@ -25,3 +25,21 @@ DELETE FROM kept WHERE a < 15000;
 VACUUM kept;
 VACUUM kept;
 INSERT INTO kept SELECT g, 'd' || g FROM generate_series(1, 14000) g;
+-- One page is left on each level; when it splits, the meta page changes with its parent.
+CREATE TABLE shrunk (a int PRIMARY KEY);
+INSERT INTO shrunk SELECT generate_series(1, 20000);
+DELETE FROM shrunk WHERE a < 19995;
+VACUUM (INDEX_CLEANUP ON) shrunk;
+VACUUM (INDEX_CLEANUP ON) shrunk;
+INSERT INTO shrunk SELECT generate_series(20001, 22000);
+-- Leaves of a GiST index become empty; items that a scan found dead make room for others.
+CREATE TABLE places (id int, place point);
+CREATE INDEX places_place ON places USING gist (place);
+INSERT INTO places SELECT g, point(g, g) FROM generate_series(1, 20000) g;
+DELETE FROM places WHERE id BETWEEN 4000 AND 16000;
+VACUUM (INDEX_CLEANUP ON) places;
+DELETE FROM places WHERE id > 17000;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT count(*) FROM places WHERE place <@ box(point(17000, 17000), point(20001, 20001));
+INSERT INTO places SELECT g, point(g + 0.5, g) FROM generate_series(17000, 20000) g;
