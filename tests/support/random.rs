@@ -134,7 +134,7 @@ struct Workload {
 /// The recipe of a seed.
 pub fn round(seed: u64) -> Recipe {
     let mut random = Random(seed);
-    let settings = [
+    let mut settings = [
         random.pick(&[
             "wal_compression = off",
             "wal_compression = pglz",
@@ -153,6 +153,11 @@ pub fn round(seed: u64) -> Recipe {
         ]),
         random.pick(&["default_toast_compression = pglz", "wal_log_hints = on"]),
     ];
+    // With pages that a later truncation zeroed and that no image restores, PostgreSQL's own check
+    // gives up ("invalid page").
+    if settings[1].ends_with("off") {
+        settings[4] = "wal_consistency_checking = ''";
+    }
     let initdb: &[&str] = if random.one_in(3) { &["-k"] } else { &[] };
     let operations = random.between(30, 70);
     let mut workload = Workload {
