@@ -178,10 +178,10 @@ check() { # what it is, command
 
 # The server was stopped right after its recovery, so its cluster state is all that differs.
 same_by_pgredo() {
-  local found
+  local found state='global/pg_control: Database cluster state: in production in A, '
   found=$("$pgredo" compare "$work/postgres" "$work/pgredo-data" || true)
   tail -n 1 <<<"$found" >&2
-  [[ $(head -n -1 <<<"$found") == 'global/pg_control: Database cluster state: in production in A, '* &&
+  [[ $(head -n -1 <<<"$found") == "$state"* &&
     $(wc -l <<<"$found") == 2 ]] || { echo "$found" >&2; return 1; }
 }
 

@@ -283,7 +283,8 @@ impl Workload {
         let width = self.random.pick(&[3, 30, 200]);
         self.say(&format!(
             "INSERT INTO {name} SELECT g, g % {few}, left(repeat(md5((g * {few})::text), 7), \
-             g % {width}), ARRAY[1, g % {few}, g % 301], to_tsvector('simple', 'all w' || g % {few} \
+             g % {width}), ARRAY[1, g % {few}, g % 301], to_tsvector('simple', 'all w' || \
+              g % {few} \
              || ' ' || left(md5(g::text), 2)), point(g * 7919 % 1000, g % 997), \
              box(point(g % 500, g % 300), point(g % 500 + 3, g % 300 + 5)), \
              int4range(g % 1000, g % 1000 + g % {few} % 90), \
