@@ -7,7 +7,7 @@ DEMO := target/demo
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
 check: ## format, lints, unit tests, samples and documentation; needs no server
@@ -44,6 +44,15 @@ demo: ## replay a bundled crash, with no PostgreSQL installed (SAMPLE=ddl, pgben
 .PHONY: samples
 samples: ## make the samples of wal-samples anew; needs `make postgres`
 	$(CARGO) test --test make_samples
+
+.PHONY: coverage
+coverage: ## count the kinds of records in the crash images, for tests/coverage.md
+	PGREDO_WRITE_COVERAGE=1 $(CARGO) test --test coverage
+
+.PHONY: test-regress
+test-regress: ## recover PostgreSQL's own regression suite (CONSISTENCY=all: 9 GB of WAL)
+	$(CARGO) build --release
+	tests/regress.sh
 
 .PHONY: strace
 strace: ## count system calls of PostgreSQL's recovery and of pgredo (SCALE=100 SECONDS_RUN=60)

@@ -65,6 +65,26 @@ fn gin_consistency_checked() {
 }
 
 #[test]
+fn gist_spgist() {
+    check(workloads::gist_spgist());
+}
+
+#[test]
+fn rare_records() {
+    check(workloads::rare_records());
+}
+
+#[test]
+fn rare_minimal() {
+    check(workloads::rare_minimal());
+}
+
+#[test]
+fn rare_logical() {
+    check(workloads::rare_logical());
+}
+
+#[test]
 fn createdb() {
     check(workloads::createdb());
 }

@@ -12,6 +12,7 @@ pub mod fingerprint;
 pub mod library;
 pub mod postgres;
 pub mod random;
+pub mod random_workload;
 pub mod recipe;
 pub mod sample;
 pub mod tree;

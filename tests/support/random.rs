@@ -23,4 +23,19 @@ impl Random {
     pub fn below(&mut self, bound: usize) -> usize {
         (self.number() % bound as u64) as usize
     }
+
+    /// A number from `first` to `last`.
+    pub fn between(&mut self, first: u64, last: u64) -> u64 {
+        first + self.number() % (last - first + 1)
+    }
+
+    /// True once in `n` times.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.number().is_multiple_of(n)
+    }
+
+    /// One of a few things.
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
 }

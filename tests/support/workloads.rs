@@ -14,6 +14,7 @@ const LOCKS_PREPARED: &str = include_str!("../workloads/locks_prepared.sql");
 const TOAST: &str = include_str!("../workloads/toast.sql");
 const VACUUM: &str = include_str!("../workloads/vacuum.sql");
 const GIN: &str = include_str!("../workloads/gin.sql");
+const GIST_SPGIST: &str = include_str!("../workloads/gist_spgist.sql");
 const CREATEDB: &str = include_str!("../workloads/createdb.sql");
 const CREATEDB_MOVE: &str = include_str!("../workloads/createdb_move.sql");
 const LIFECYCLE_BEFORE: &str = include_str!("../workloads/lifecycle_before.sql");
@@ -22,6 +23,9 @@ const MANY_TRANSACTIONS: &str = include_str!("../workloads/many_transactions.sql
 const CHAIN_UPDATE: &str = include_str!("../workloads/chain_update.sql");
 const CHAIN_LOCK: &str = include_str!("../workloads/chain_lock.sql");
 const HASH_BRIN: &str = include_str!("../workloads/hash_brin.sql");
+const RARE_RECORDS: &str = include_str!("../workloads/rare_records.sql");
+const RARE_MINIMAL: &str = include_str!("../workloads/rare_minimal.sql");
+const RARE_LOGICAL: &str = include_str!("../workloads/rare_logical.sql");
 const UNLOGGED: &str = include_str!("../workloads/unlogged.sql");
 const MIXED: &str = include_str!("../workloads/mixed.sql");
 const OPEN: &str = include_str!("../workloads/open.sql");
@@ -254,4 +258,27 @@ pub fn hint_bits() -> Recipe {
     let mut recipe = mixed().variant("hint_bits", &["wal_log_hints = on"]);
     recipe.crash = Stop::Immediate;
     recipe
+}
+
+/// GiST and SP-GiST indexes: grown, split, vacuumed, pages deleted and used again.
+pub fn gist_spgist() -> Recipe {
+    Recipe::new("gist_spgist", vec![Sql(GIST_SPGIST)])
+}
+
+/// Kinds of records that the others do not reach.
+pub fn rare_records() -> Recipe {
+    Recipe::new("rare_records", vec![Sql("CHECKPOINT"), Sql(RARE_RECORDS)])
+}
+
+/// The same, of wal_level minimal.
+pub fn rare_minimal() -> Recipe {
+    let settings = &["wal_level = minimal", "max_wal_senders = 0"];
+    Recipe::new("rare_minimal", vec![Sql("CHECKPOINT"), Sql(RARE_MINIMAL)])
+        .variant("rare_minimal", settings)
+}
+
+/// The same, of wal_level logical.
+pub fn rare_logical() -> Recipe {
+    Recipe::new("rare_logical", vec![Sql("CHECKPOINT"), Sql(RARE_LOGICAL)])
+        .variant("rare_logical", &["wal_level = logical"])
 }
