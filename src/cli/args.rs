@@ -121,7 +121,7 @@ pub struct ReplayArgs {
     /// Memory for a window of records, with --order page [default: an eighth of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<ByteSize>,
-    /// Memory for pages, with --order record [default: a quarter of the machine's]
+    /// Memory for pages, with --order record [default: 512MB, or a quarter of the machine's]
     #[arg(long, value_name = "SIZE")]
     pub buffers: Option<ByteSize>,
     /// Remember relation sizes instead of asking the kernel each time
