@@ -11,11 +11,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use pgredo::pgdata::control::{ControlError, ControlFile};
-use pgredo::recovery::{Prepared, RecoveryError, Refusal, Survey};
+use pgredo::recovery::{Prepared, RecoveryError, RedoOrder, Refusal, Survey};
 use pgredo::sys::Kernel;
 use pgredo::types::Lsn;
 use pgredo::wal::{Batch, History, SegmentSource, WAL_PAGE_BYTES, WalLayout, WalReader};
-use support::library::{Quiet, options, prepare, recover};
+use support::library::{Quiet, options, prepare, recover, recover_in};
 use support::random::Random;
 use support::sample::Sample;
 use support::tree::{Entry, walk};
@@ -430,7 +430,10 @@ fn abuse(pristine: &Path, work: &Path, files: &[String], seed: u64) {
     let chosen: Vec<String> = (0..1 + random.below(8))
         .map(|_| damage(&data.join(&files[random.below(files.len())]), &mut random))
         .collect();
-    let result = catch_unwind(AssertUnwindSafe(|| recover(&Kernel::new(), &data)));
+    let order = [RedoOrder::Record, RedoOrder::Page][(seed % 2) as usize];
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        recover_in(order, &Kernel::new(), &data)
+    }));
     assert!(result.is_ok(), "seed {seed} makes it panic: {chosen:#?}");
     let names: Vec<PathBuf> = support::entries(work);
     assert_eq!(

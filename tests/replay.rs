@@ -71,7 +71,9 @@ fn gist_spgist() {
 
 #[test]
 fn rare_records() {
-    check(workloads::rare_records());
+    // In page order the free space map may hold the category a page ends with where the server's
+    // holds an older one; this workload has such pages, and they are compared exactly here.
+    check_with(workloads::rare_records(), &ReplayOptions::RECORD);
 }
 
 #[test]
