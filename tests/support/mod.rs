@@ -9,6 +9,7 @@ pub mod capture;
 pub mod compare;
 pub mod control;
 pub mod fingerprint;
+pub mod free_space;
 pub mod library;
 pub mod postgres;
 pub mod random;
