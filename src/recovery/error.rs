@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::format::WalFormat;
 use crate::pgdata::control::{ControlError, DbState};
 use crate::pgdata::lockfile::LockFileError;
 use crate::pgdata::relmap::RelationMapError;
@@ -162,9 +161,4 @@ impl RecoveryError {
             source: Box::new(source),
         }
     }
-}
-
-/// The majors that can be recovered, for messages.
-pub(super) fn supported() -> String {
-    WalFormat::supported()
 }

@@ -10,17 +10,14 @@ use crate::pgdata::relmap::RelationMapError;
 use crate::pgdata::{cleanup, lockfile, reinit, relmap, slots};
 use crate::redo::Redo;
 use crate::smgr::SyncMethod;
-use crate::types::{CheckPoint, Lsn, MultiXactId, RmgrId, TimeLineId, TransactionId};
+use crate::types::{CheckPoint, Lsn, MultiXactId, RmgrId, TimeLineId, TimestampTz, TransactionId};
 use crate::wal::{NewRecord, WAL_PAGE_BYTES, WalAppender};
 
-const RM_XLOG: RmgrId = RmgrId(0);
 const XLOG_CHECKPOINT_SHUTDOWN: u8 = 0x00;
 const XLOG_OVERWRITE_CONTRECORD: u8 = 0xD0;
 
 /// `FirstNormalUnloggedLSN`.
 const FIRST_UNLOGGED_LSN: Lsn = Lsn(1000);
-/// Seconds from 1970 to 2000.
-const POSTGRES_EPOCH: i64 = 946_684_800;
 
 impl Recovery {
     /// What `StartupXLOG` does after the last record, up to its checkpoint. The order matters:
@@ -109,10 +106,13 @@ impl Recovery {
         };
         if let Some(torn) = self.survey.end.torn {
             let mut body = torn.aborted.0.to_le_bytes().to_vec();
-            let micros = (unix_seconds() - POSTGRES_EPOCH).saturating_mul(1_000_000);
-            body.extend(micros.to_le_bytes());
+            body.extend(
+                TimestampTz::from_unix_seconds(unix_seconds())
+                    .0
+                    .to_le_bytes(),
+            );
             end.appender.append(NewRecord {
-                rmid: RM_XLOG,
+                rmid: RmgrId::XLOG,
                 info: XLOG_OVERWRITE_CONTRECORD,
                 main_data: &body,
             });
@@ -136,7 +136,7 @@ impl Recovery {
 
     fn append(&self, mut wal: End, checkpoint: &CheckPoint) -> Result<(), RecoveryError> {
         let at = wal.appender.append(NewRecord {
-            rmid: RM_XLOG,
+            rmid: RmgrId::XLOG,
             info: XLOG_CHECKPOINT_SHUTDOWN,
             main_data: &checkpoint.to_bytes(),
         });

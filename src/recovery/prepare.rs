@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::error::supported;
 use super::{Observer, RecoveryError, RecoveryOptions, Refusal};
 use crate::decode::Record;
+use crate::format::WalFormat;
 use crate::pgdata::DataDir;
 use crate::pgdata::control::{CONTROL_FILE_BYTES, CONTROL_FILE_PATH, ControlFile, DbState};
 use crate::pgdata::lockfile::{self, LockFile};
@@ -24,7 +24,6 @@ pub(super) const BATCH_BYTES: usize = 16 << 20;
 
 const MAX_VERSION_BYTES: u64 = 64;
 
-const RM_TBLSPC: RmgrId = RmgrId(5);
 /// Files that ask for another kind of recovery.
 const ARCHIVE_RECOVERY_FILES: [&str; 4] = [
     "backup_label",
@@ -196,7 +195,7 @@ impl Recovery {
             reader.fill(&mut batch, BATCH_RECORDS, BATCH_BYTES)?;
             for (index, (lsn, rmid)) in batch.rmgrs().enumerate() {
                 check_rmgr(rmid, lsn)?;
-                if rmid == RM_TBLSPC {
+                if rmid == RmgrId::TABLESPACE {
                     let layout = self.source.layout();
                     let raw = batch.record_in(index, &mut scratch, layout);
                     tablespaces.extend(self.created_tablespace(raw)?);
@@ -329,7 +328,10 @@ fn check_version(kernel: &Kernel, root: &Path, control: &ControlFile) -> Result<
     let Some(bytes) = found(kernel.read_file(&path, MAX_VERSION_BYTES))? else {
         return Err(Refusal::NotADataDirectory {
             path: root.to_owned(),
-            why: format!("PG_VERSION is missing (supported majors: {})", supported()),
+            why: format!(
+                "PG_VERSION is missing (supported majors: {})",
+                WalFormat::supported()
+            ),
         }
         .into());
     };

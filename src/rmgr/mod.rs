@@ -48,9 +48,6 @@ use crate::decode::{ImageError, Record};
 use crate::page::{Page, PageError, vm};
 use crate::types::{RmgrId, ShortRead};
 
-const RM_HEAP2: RmgrId = RmgrId(9);
-const RM_HEAP: RmgrId = RmgrId(10);
-
 pub use change::{
     Change, CommitTimestamp, CreateMultiXact, ListError, MemberList, MultiXactMember, OidList,
     Parameters, SlruKind, TruncateMultiXact, XidList, XidStatus,
@@ -94,6 +91,11 @@ impl RmgrError {
     }
 }
 
+/// A block reference that the operation does not have.
+fn unexpected_block(id: u8) -> RmgrError {
+    RmgrError::corrupt(format!("unexpected block reference {id}"))
+}
+
 /// Lists the pages a record touches, in PostgreSQL's order.
 pub fn touches(record: &Record<'_>, out: &mut Touches) -> Result<(), RmgrError> {
     (rmgr(record.rmid)?.touches)(record, out)
@@ -106,7 +108,7 @@ pub fn changes<'w>(record: &Record<'w>, out: &mut Vec<Change<'w>>) -> Result<(),
 
 /// True if redo of the record may have free space recorded for a heap page.
 pub fn may_record_free_space(record: &Record<'_>) -> bool {
-    record.rmid == RM_HEAP || record.rmid == RM_HEAP2
+    record.rmid == RmgrId::HEAP || record.rmid == RmgrId::HEAP2
 }
 
 /// Redoes a record on one page. `state` says what reading the page found; most records do

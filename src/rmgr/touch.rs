@@ -58,6 +58,17 @@ pub struct Touch {
     pub target: Target,
 }
 
+impl Touch {
+    /// The block reference that is redone. Clears of map bits belong to no resource manager:
+    /// they are done before one is asked.
+    pub(super) fn block_id(&self) -> u8 {
+        match self.target {
+            Target::Block(id) => id,
+            Target::VmClear { .. } => unreachable!("{self:?} is redone for all resource managers"),
+        }
+    }
+}
+
 /// The touches of one record.
 pub type Touches = SmallVec<[Touch; 4]>;
 

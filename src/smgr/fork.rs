@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::cache::ForkSize;
 use super::overlay::Overlay;
@@ -86,7 +86,7 @@ pub struct Smgr {
     /// Directories in which names came or went since the last sync.
     unsynced_dirs: BTreeSet<PathBuf>,
     /// Database directories known to be there.
-    database_dirs: FxHashMap<(Oid, Oid), ()>,
+    database_dirs: FxHashSet<(Oid, Oid)>,
     stats: CacheStats,
 }
 
@@ -111,7 +111,7 @@ impl Smgr {
             files: OpenFiles::new(access),
             unsynced: BTreeSet::new(),
             unsynced_dirs: BTreeSet::new(),
-            database_dirs: FxHashMap::default(),
+            database_dirs: FxHashSet::default(),
             stats: CacheStats::default(),
         }
     }
@@ -214,7 +214,7 @@ impl Smgr {
     /// `TablespaceCreateDbspace` in redo: the directory of a database, with missing levels above it
     /// as plain directories. They go again when the drop that explains them is redone.
     fn create_database_dir(&mut self, spc: Oid, db: Oid) -> Result<(), SmgrError> {
-        if spc == GLOBAL_TABLESPACE || self.database_dirs.contains_key(&(spc, db)) {
+        if spc == GLOBAL_TABLESPACE || self.database_dirs.contains(&(spc, db)) {
             return Ok(());
         }
         let path = self.dir.database_dir(spc, db);
@@ -232,7 +232,7 @@ impl Smgr {
             kernel.mkdir_if_missing(&path, mode)?;
             self.unsynced_dirs.insert(tablespace);
         }
-        self.database_dirs.insert((spc, db), ());
+        self.database_dirs.insert((spc, db));
         Ok(())
     }
 

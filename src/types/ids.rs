@@ -41,6 +41,19 @@ id! {
     RepOriginId(u16)
 }
 
+impl RmgrId {
+    /// `RM_XLOG_ID`.
+    pub const XLOG: RmgrId = RmgrId(0);
+    /// `RM_XACT_ID`.
+    pub const TRANSACTION: RmgrId = RmgrId(1);
+    /// `RM_TBLSPC_ID`.
+    pub const TABLESPACE: RmgrId = RmgrId(5);
+    /// `RM_HEAP2_ID`.
+    pub const HEAP2: RmgrId = RmgrId(9);
+    /// `RM_HEAP_ID`.
+    pub const HEAP: RmgrId = RmgrId(10);
+}
+
 impl MultiXactId {
     /// `FirstMultiXactId`; 0 is never a multixact.
     pub const FIRST: MultiXactId = MultiXactId(1);

@@ -24,6 +24,12 @@ const LAST_PLAIN_SECOND: i64 = 64_060_588_800;
 pub struct TimestampTz(pub i64);
 
 impl TimestampTz {
+    /// From whole seconds since 1970-01-01 UTC.
+    pub fn from_unix_seconds(seconds: i64) -> TimestampTz {
+        let since_2000 = seconds.saturating_sub(POSTGRES_EPOCH_SECONDS);
+        TimestampTz(since_2000.saturating_mul(MICROSECONDS_PER_SECOND))
+    }
+
     fn write_in(self, zone: &TimeZone, f: &mut impl fmt::Write) -> fmt::Result {
         // Both divisions cut towards zero, as in C: before 2000 the fraction is negative, and
         // pg_waldump prints its sign.

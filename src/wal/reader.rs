@@ -21,7 +21,6 @@ const XL_INFO: usize = 16;
 const XL_RMID: usize = 17;
 const XL_CRC: usize = 20;
 
-const RM_XLOG: u8 = 0;
 const XLOG_SWITCH: u8 = 0x40;
 
 /// A record as it stands in the WAL, put together if pages split it. Its header, length and CRC
@@ -569,7 +568,8 @@ impl WalReader {
 
     /// A SWITCH reaches to the end of its segment.
     fn end_of(&self, bytes: &[u8], end: Lsn) -> Lsn {
-        let is_switch = bytes[XL_RMID] == RM_XLOG && bytes[XL_INFO] & 0xF0 == XLOG_SWITCH;
+        let is_switch =
+            RmgrId(bytes[XL_RMID]) == RmgrId::XLOG && bytes[XL_INFO] & 0xF0 == XLOG_SWITCH;
         if is_switch {
             Lsn(end.0.next_multiple_of(self.source.layout().segment_bytes))
         } else {

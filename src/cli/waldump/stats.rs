@@ -15,7 +15,6 @@ const OPCODES: usize = 16;
 
 /// `RM_XACT_ID`, and the bits of its records that are their opcode; the fourth says that the
 /// record has more flags.
-const XACT: RmgrId = RmgrId(1);
 const XACT_OPCODE: usize = 7;
 
 /// One row.
@@ -62,7 +61,7 @@ impl Stats {
     /// Counts a record.
     pub(super) fn count(&mut self, record: &Record<'_>) {
         let mut opcode = usize::from(record.info >> 4);
-        if record.rmid == XACT {
+        if record.rmid == RmgrId::TRANSACTION {
             opcode &= XACT_OPCODE;
         }
         let image_bytes = image_bytes(record);
@@ -252,7 +251,7 @@ mod tests {
     fn flags_of_transaction_records_are_no_kind() {
         let mut stats = Stats::from(Lsn(8));
         let mut commit = record();
-        commit.rmid = XACT;
+        commit.rmid = RmgrId::TRANSACTION;
         for info in [0x00, 0x80] {
             commit.info = info;
             stats.count(&commit);

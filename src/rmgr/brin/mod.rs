@@ -18,7 +18,7 @@ mod page;
 mod revmap;
 mod tuple;
 
-use super::{Effect, PageState, RedoSettings, RmgrError, Target, Touch, mask};
+use super::{Effect, PageState, RedoSettings, RmgrError, Touch, mask, unexpected_block};
 use crate::decode::{INFO_RMGR_MASK, Record};
 use crate::page::{PAGE_HEADER_BYTES, Page};
 use crate::types::BlockNumber;
@@ -104,9 +104,7 @@ pub(super) fn redo(
 ) -> Result<Effect, RmgrError> {
     let unknown = RmgrError::UnknownOpcode(record.info & INFO_RMGR_MASK);
     let opcode = Opcode::from_info(record.info).ok_or(unknown)?;
-    let Target::Block(id) = touch.target else {
-        return Err(RmgrError::corrupt("an index has no visibility map"));
-    };
+    let id = touch.block_id();
     if state != PageState::Needs {
         return Ok(Effect::none());
     }
@@ -120,11 +118,6 @@ pub(super) fn redo(
         Opcode::Desummarize => revmap::redo_desummarize(record, block, page),
     }?;
     Ok(Effect::changed())
-}
-
-/// A block reference that no record of this kind has.
-fn unexpected_block(id: u8) -> RmgrError {
-    RmgrError::corrupt(format!("unexpected block reference {id}"))
 }
 
 /// `brin_mask`.

@@ -29,7 +29,7 @@ mod split;
 #[cfg(test)]
 mod testing;
 
-use super::{Effect, PageState, RedoSettings, RmgrError, Target, Touch, mask};
+use super::{Effect, PageState, RedoSettings, RmgrError, Touch, mask, unexpected_block};
 use crate::decode::{BlockRef, INFO_RMGR_MASK, Record};
 use crate::page::{PAGE_HEADER_BYTES, Page};
 use crate::types::BlockNumber;
@@ -136,9 +136,7 @@ pub(super) fn redo(
     _settings: &RedoSettings,
 ) -> Result<Effect, RmgrError> {
     let opcode = Opcode::from_info(record.info).ok_or(RmgrError::UnknownOpcode(record.info))?;
-    let Target::Block(id) = touch.target else {
-        return Err(RmgrError::corrupt("an index has no visibility map"));
-    };
+    let id = touch.block_id();
     if opcode.needs_image(id) && state != PageState::Restored {
         return Err(RmgrError::corrupt(format!(
             "block reference {id} has no page image"
@@ -160,11 +158,6 @@ pub(super) fn redo(
         Opcode::VacuumDataLeafPage => recompress::redo_vacuum(block, page),
     }?;
     Ok(Effect::changed())
-}
-
-/// A block reference that no record of this kind has.
-fn unexpected_block(id: u8) -> RmgrError {
-    RmgrError::corrupt(format!("unexpected block reference {id}"))
 }
 
 /// `gin_mask`.

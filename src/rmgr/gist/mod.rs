@@ -20,7 +20,7 @@ mod page_delete;
 mod split;
 mod update;
 
-use super::{Effect, PageState, RedoSettings, RmgrError, Target, Touch, mask};
+use super::{Effect, PageState, RedoSettings, RmgrError, Touch, mask, unexpected_block};
 use crate::decode::{INFO_RMGR_MASK, Record};
 use crate::page::Page;
 use crate::types::{BlockNumber, Lsn};
@@ -102,9 +102,7 @@ pub(super) fn redo(
     _settings: &RedoSettings,
 ) -> Result<Effect, RmgrError> {
     let opcode = Opcode::from_info(record.info).ok_or(RmgrError::UnknownOpcode(record.info))?;
-    let Target::Block(id) = touch.target else {
-        return Err(RmgrError::corrupt("an index has no visibility map"));
-    };
+    let id = touch.block_id();
     let is_left_child = opcode.left_child() == Some(id);
     match state {
         PageState::Needs => {}
@@ -132,11 +130,6 @@ fn clear_follow_right(record: &Record<'_>, page: &mut Page) -> Result<(), RmgrEr
         opaque.nsn = record.end_lsn;
         opaque.flags &= !page::F_FOLLOW_RIGHT;
     })
-}
-
-/// A block reference that no record of this kind has.
-fn unexpected_block(id: u8) -> RmgrError {
-    RmgrError::corrupt(format!("unexpected block reference {id}"))
 }
 
 /// `gist_mask`.

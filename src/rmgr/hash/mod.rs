@@ -33,7 +33,7 @@ mod page;
 mod split;
 mod squeeze;
 
-use super::{Effect, PageState, RedoSettings, RmgrError, Target, Touch, mask};
+use super::{Effect, PageState, RedoSettings, RmgrError, Touch, mask, unexpected_block};
 use crate::decode::{INFO_RMGR_MASK, Record};
 use crate::page::Page;
 use crate::types::BlockNumber;
@@ -155,9 +155,7 @@ pub(super) fn redo(
     _settings: &RedoSettings,
 ) -> Result<Effect, RmgrError> {
     let opcode = Opcode::from_info(record.info).ok_or(RmgrError::UnknownOpcode(record.info))?;
-    let Target::Block(id) = touch.target else {
-        return Err(RmgrError::corrupt("an index has no visibility map"));
-    };
+    let id = touch.block_id();
     if opcode == Opcode::SplitPage {
         return split::redo_split_page(state);
     }
@@ -181,11 +179,6 @@ pub(super) fn redo(
         Opcode::VacuumOnePage => delete::redo_vacuum_one_page(record, block, page),
     }?;
     Ok(Effect::changed())
-}
-
-/// A block reference that no record of this kind has.
-fn unexpected_block(id: u8) -> RmgrError {
-    RmgrError::corrupt(format!("unexpected block reference {id}"))
 }
 
 /// A truth value as descriptions print it.

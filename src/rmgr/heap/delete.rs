@@ -2,7 +2,7 @@
 
 use super::infobits::Infobits;
 use super::vm_clear::{self, HEAP, MAP};
-use super::{block_id, required_block, unexpected_block};
+use super::{required_block, unexpected_block};
 use crate::decode::Record;
 use crate::page::heap_tuple::ItemPointer;
 use crate::page::{PD_ALL_VISIBLE, Page, vm};
@@ -63,10 +63,10 @@ pub(super) fn redo(
     page: &mut Page,
 ) -> Result<Effect, RmgrError> {
     let delete = HeapDelete::decode(record.main_data)?;
-    match block_id(touch) {
+    match touch.block_id() {
         HEAP => redo_heap(delete, record, page),
         MAP => vm_clear::redo(record, delete.cleared_bits(), touch, page),
-        _ => Err(unexpected_block(touch)),
+        _ => Err(unexpected_block(touch.block_id())),
     }
 }
 

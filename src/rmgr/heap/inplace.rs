@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::vm_clear::HEAP;
-use super::{block_id, required_block, unexpected_block};
+use super::{required_block, unexpected_block};
 use crate::decode::Record;
 use crate::page::Page;
 use crate::rmgr::{Effect, RmgrError, Touch};
@@ -33,8 +33,8 @@ pub(super) fn redo(
     page: &mut Page,
 ) -> Result<Effect, RmgrError> {
     let HeapInplace { offnum } = HeapInplace::decode(record.main_data)?;
-    if block_id(touch) != HEAP {
-        return Err(unexpected_block(touch));
+    if touch.block_id() != HEAP {
+        return Err(unexpected_block(touch.block_id()));
     }
     let new = required_block(record, HEAP)?.data;
     let mut tuple = page.heap_tuple_mut(offnum)?;

@@ -2,7 +2,7 @@
 
 use super::new_tuple::{HeapHeader, NewTuple, TupleBytes, inserted};
 use super::vm_clear::{self, HEAP, MAP};
-use super::{block_id, required_block, unexpected_block};
+use super::{required_block, unexpected_block};
 use crate::decode::Record;
 use crate::page::heap_tuple::ItemPointer;
 use crate::page::{PD_ALL_VISIBLE, Page, vm};
@@ -53,10 +53,10 @@ pub(super) fn redo(
     page: &mut Page,
 ) -> Result<Effect, RmgrError> {
     let insert = HeapInsert::decode(record.main_data)?;
-    match block_id(touch) {
+    match touch.block_id() {
         HEAP => redo_heap(insert, record, page),
         MAP => vm_clear::redo(record, insert.cleared_bits(), touch, page),
-        _ => Err(unexpected_block(touch)),
+        _ => Err(unexpected_block(touch.block_id())),
     }
 }
 

@@ -1,28 +1,23 @@
 //! What may differ between a primary's heap page and a replica's (`heap_mask`,
 //! `src/backend/access/common/bufmask.c`).
 
+use crate::page::Page;
 use crate::page::heap_tuple::{
     HEAP_XACT_MASK, HEAP_XMAX_COMMITTED, HEAP_XMAX_INVALID, HeapTuple, ItemPointer,
 };
-use crate::page::{PD_ALL_VISIBLE, PD_HAS_FREE_LINES, PD_PAGE_FULL, Page};
-use crate::types::{BLOCK_BYTES, BlockNumber, Lsn, OffsetNumber, TransactionId};
+use crate::rmgr::mask as common;
+use crate::types::{BLOCK_BYTES, BlockNumber, OffsetNumber, TransactionId};
 
 /// `heap_mask`: sets to zero what replay need not reproduce.
 pub(in crate::rmgr) fn mask(page: &mut Page, block: BlockNumber) {
-    // The LSN differs when hints were logged on one side only, and the checksum with it.
-    page.set_lsn(Lsn::INVALID);
-    page.set_checksum_field(0);
-    // Pruning changes these three on the primary without a record of its own.
-    page.set_prune_xid(TransactionId::INVALID);
-    page.clear_flag(PD_PAGE_FULL);
-    page.clear_flag(PD_HAS_FREE_LINES);
-    // VISIBLE leaves a page alone whose LSN has gone past it.
-    page.clear_flag(PD_ALL_VISIBLE);
-    // The hole keeps whatever was there. PostgreSQL gives up on a header that is out of order;
-    // here the bytes then stay and the comparison decides.
-    if let Ok((lower, upper, _)) = page.checked_bounds() {
-        page.bytes_mut()[lower..upper].fill(0);
-    }
+    // LSN: hints may have been logged on one side only.
+    common::lsn_and_checksum(page);
+    // Pruning changes its hints on the primary without a record of its own, and VISIBLE leaves
+    // a page alone whose LSN has gone past it.
+    common::hint_bits(page);
+    // PostgreSQL gives up on a header that is out of order; here the bytes then stay and the
+    // comparison decides.
+    common::unused_space(page);
     for offset in 1..=page.max_offset() {
         mask_item(page, block, offset);
     }
@@ -60,6 +55,7 @@ fn mask_tuple(tuple: &mut HeapTuple<&mut [u8]>, itself: ItemPointer) {
 mod tests {
     use super::*;
     use crate::rmgr::testing::{TUPLE, heap_page};
+    use crate::types::Lsn;
 
     /// One tuple of 29 bytes with random surroundings, masked as block 0xA_000B.
     fn masked(tuple: &[u8]) -> Page {

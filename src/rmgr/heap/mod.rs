@@ -31,7 +31,8 @@ mod update;
 pub(super) mod vm_clear;
 
 use super::{
-    Effect, PageState, RedoSettings, RmgrError, Target, Touch, TouchKind, Touches, explicit_touches,
+    Effect, PageState, RedoSettings, RmgrError, Target, Touch, TouchKind, Touches,
+    explicit_touches, unexpected_block,
 };
 use crate::decode::{BlockRef, Record};
 use crate::page::Page;
@@ -120,7 +121,7 @@ pub(super) fn redo(
         Opcode::Delete => delete::redo(record, touch, page),
         Opcode::Update => update::redo(UpdateKind::Cold, record, touch, page),
         Opcode::HotUpdate => update::redo(UpdateKind::Hot, record, touch, page),
-        Opcode::Truncate => Err(unexpected_block(touch)),
+        Opcode::Truncate => Err(unexpected_block(touch.block_id())),
         Opcode::Confirm => confirm::redo(record, touch, page),
         Opcode::Lock => lock::redo(record, touch, page),
         Opcode::Inplace => inplace::redo(record, touch, page),
@@ -160,25 +161,12 @@ pub(super) fn init_if_asked(
     }
 }
 
-/// The block reference that is redone. Clears that are not registered never get here.
-pub(super) fn block_id(touch: &Touch) -> u8 {
-    match touch.target {
-        Target::Block(id) => id,
-        Target::VmClear { .. } => unreachable!("{touch:?} is redone for all resource managers"),
-    }
-}
-
 /// Block reference `id`, which the record must have.
 pub(super) fn required_block<'r, 'w>(
     record: &'r Record<'w>,
     id: u8,
 ) -> Result<&'r BlockRef<'w>, RmgrError> {
     record.block(id).ok_or(RmgrError::MissingBlock(id))
-}
-
-/// A block reference that the record should not have.
-pub(super) fn unexpected_block(touch: &Touch) -> RmgrError {
-    RmgrError::corrupt(format!("unexpected block reference {}", block_id(touch)))
 }
 
 #[cfg(test)]

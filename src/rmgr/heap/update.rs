@@ -2,7 +2,7 @@
 
 use super::infobits::Infobits;
 use super::new_tuple::{HeapHeader, NewTuple, TupleBytes, inserted};
-use super::{block_id, required_block, unexpected_block, vm_clear};
+use super::{required_block, unexpected_block, vm_clear};
 use crate::decode::Record;
 use crate::page::heap_tuple::{HEAP_TUPLE_HEADER_BYTES, ItemPointer};
 use crate::page::{PD_ALL_VISIBLE, Page, vm};
@@ -119,7 +119,7 @@ pub(super) fn redo(
 ) -> Result<Effect, RmgrError> {
     let update = HeapUpdate::decode(record.main_data)?;
     let blocks = Blocks::of(record)?;
-    match block_id(touch) {
+    match touch.block_id() {
         NEW if record.block(OLD).is_none() => {
             redo_old(update, kind, blocks, record, page)?;
             redo_new(update, kind, blocks, record, page)
@@ -130,7 +130,7 @@ pub(super) fn redo(
             Ok(Effect::changed())
         }
         NEW_MAP | OLD_MAP => redo_map(update, blocks, touch, page),
-        _ => Err(unexpected_block(touch)),
+        _ => Err(unexpected_block(touch.block_id())),
     }
 }
 
@@ -250,7 +250,7 @@ fn redo_map(
     touch: &Touch,
     page: &mut Page,
 ) -> Result<Effect, RmgrError> {
-    let is_new_map = block_id(touch) == NEW_MAP;
+    let is_new_map = touch.block_id() == NEW_MAP;
     let covers_old = !is_new_map || touch.tag.block == vm::map_block(blocks.old);
     let mut changed = false;
     if covers_old && update.has(OLD_ALL_VISIBLE_CLEARED) {

@@ -6,7 +6,7 @@ use crate::decode::Record;
 use crate::page::Page;
 use crate::rmgr::heap::lock::HeapLock;
 use crate::rmgr::heap::vm_clear::{self, HEAP, MAP};
-use crate::rmgr::heap::{block_id, unexpected_block};
+use crate::rmgr::unexpected_block;
 use crate::rmgr::{Effect, PageState, RmgrError, Touch, Touches};
 
 const STRUCTURE: &str = "xl_heap_lock_updated";
@@ -26,10 +26,10 @@ pub(super) fn redo(
         return Ok(Effect::none());
     }
     let lock = HeapLock::decode(STRUCTURE, record.main_data)?;
-    match block_id(touch) {
+    match touch.block_id() {
         HEAP => redo_heap(lock, page),
         MAP => vm_clear::redo(record, lock.cleared_bits(), touch, page),
-        _ => Err(unexpected_block(touch)),
+        _ => Err(unexpected_block(touch.block_id())),
     }
 }
 

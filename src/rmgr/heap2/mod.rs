@@ -23,8 +23,11 @@ mod prune;
 mod vacuum;
 mod visible;
 
-use super::heap::{INFO_INIT_PAGE, init_if_asked, unexpected_block};
-use super::{Change, Effect, PageState, RedoSettings, RmgrError, Touch, Touches, explicit_touches};
+use super::heap::{INFO_INIT_PAGE, init_if_asked};
+use super::{
+    Change, Effect, PageState, RedoSettings, RmgrError, Touch, Touches, explicit_touches,
+    unexpected_block,
+};
 use crate::decode::Record;
 use crate::page::Page;
 
@@ -113,7 +116,7 @@ pub(super) fn redo(
         Opcode::Visible => visible::redo(record, touch, state, page, settings),
         Opcode::MultiInsert => multi_insert::redo(record, touch, state, page),
         Opcode::LockUpdated => lock_updated::redo(record, touch, state, page),
-        Opcode::Rewrite | Opcode::NewCid => Err(unexpected_block(touch)),
+        Opcode::Rewrite | Opcode::NewCid => Err(unexpected_block(touch.block_id())),
     }
 }
 

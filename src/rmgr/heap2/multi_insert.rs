@@ -8,7 +8,8 @@ use crate::page::{PD_ALL_VISIBLE, Page, vm};
 use crate::rmgr::heap::insert::ALL_VISIBLE_CLEARED;
 use crate::rmgr::heap::new_tuple::{HeapHeader, NewTuple, TupleBytes, inserted};
 use crate::rmgr::heap::vm_clear::{self, HEAP, MAP};
-use crate::rmgr::heap::{INFO_INIT_PAGE, block_id, required_block, unexpected_block};
+use crate::rmgr::heap::{INFO_INIT_PAGE, required_block};
+use crate::rmgr::unexpected_block;
 use crate::rmgr::{Effect, PageState, RmgrError, Touch, Touches};
 use crate::types::{Cursor, OffsetNumber, ShortRead, TransactionId};
 
@@ -79,10 +80,10 @@ pub(super) fn redo(
         return Ok(Effect::none());
     }
     let insert = HeapMultiInsert::decode(record.main_data)?;
-    match block_id(touch) {
+    match touch.block_id() {
         HEAP => redo_heap(insert, record, page),
         MAP => vm_clear::redo(record, insert.cleared_bits(), touch, page),
-        _ => Err(unexpected_block(touch)),
+        _ => Err(unexpected_block(touch.block_id())),
     }
 }
 

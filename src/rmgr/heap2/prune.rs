@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use crate::decode::Record;
 use crate::page::{ItemId, Page};
+use crate::rmgr::heap::required_block;
 use crate::rmgr::heap::vm_clear::HEAP;
-use crate::rmgr::heap::{block_id, required_block, unexpected_block};
+use crate::rmgr::unexpected_block;
 use crate::rmgr::{Effect, PageState, RmgrError, Touch};
 use crate::types::{Cursor, ShortRead, TransactionId};
 
@@ -41,8 +42,8 @@ pub(super) fn redo(
     state: PageState,
     page: &mut Page,
 ) -> Result<Effect, RmgrError> {
-    if block_id(touch) != HEAP {
-        return Err(unexpected_block(touch));
+    if touch.block_id() != HEAP {
+        return Err(unexpected_block(touch.block_id()));
     }
     let effect = match state {
         PageState::Needs => {

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use crate::decode::Record;
 use crate::page::{PD_ALL_VISIBLE, Page, vm};
+use crate::rmgr::heap::required_block;
 use crate::rmgr::heap::vm_clear::check_map_block;
-use crate::rmgr::heap::{block_id, required_block, unexpected_block};
+use crate::rmgr::unexpected_block;
 use crate::rmgr::{
     Effect, PageState, ReadMode, RedoSettings, RmgrError, Target, Touch, Touches, explicit_touches,
 };
@@ -59,10 +60,10 @@ pub(super) fn redo(
     settings: &RedoSettings,
 ) -> Result<Effect, RmgrError> {
     let visible = HeapVisible::decode(record.main_data)?;
-    match block_id(touch) {
+    match touch.block_id() {
         MAP => redo_map(visible, record, touch, state, page),
         HEAP => Ok(redo_heap(visible, state, page, settings)),
-        _ => Err(unexpected_block(touch)),
+        _ => Err(unexpected_block(touch.block_id())),
     }
 }
 

@@ -27,7 +27,7 @@ mod split_tuple;
 mod tuple;
 mod vacuum;
 
-use super::{Effect, PageState, RedoSettings, RmgrError, Target, Touch, mask};
+use super::{Effect, PageState, RedoSettings, RmgrError, Touch, mask, unexpected_block};
 use crate::decode::{INFO_RMGR_MASK, Record};
 use crate::page::Page;
 use crate::types::BlockNumber;
@@ -108,9 +108,7 @@ pub(super) fn redo(
     _settings: &RedoSettings,
 ) -> Result<Effect, RmgrError> {
     let opcode = Opcode::from_info(record.info).ok_or(RmgrError::UnknownOpcode(record.info))?;
-    let Target::Block(id) = touch.target else {
-        return Err(RmgrError::corrupt("an index has no visibility map"));
-    };
+    let id = touch.block_id();
     if state != PageState::Needs {
         return Ok(Effect::none());
     }
@@ -126,11 +124,6 @@ pub(super) fn redo(
         Opcode::VacuumRedirect => vacuum::redo_redirect(record, block, page),
     }?;
     Ok(Effect::changed())
-}
-
-/// A block reference that no record of this kind has.
-fn unexpected_block(id: u8) -> RmgrError {
-    RmgrError::corrupt(format!("unexpected block reference {id}"))
 }
 
 fn block_number(record: &Record<'_>, id: u8) -> Result<BlockNumber, RmgrError> {
