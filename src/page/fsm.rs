@@ -180,12 +180,7 @@ pub fn rebuild(page: &mut Page) -> bool {
     changed
 }
 
-/// `fp_next_slot`: where the next search starts.
-pub fn next_slot(page: &Page) -> u32 {
-    page.u32_at(FP_NEXT_SLOT)
-}
-
-/// Stores `fp_next_slot`.
+/// Stores `fp_next_slot`, where the next search starts.
 pub fn set_next_slot(page: &mut Page, slot: u32) {
     page.put_u32(FP_NEXT_SLOT, slot);
 }

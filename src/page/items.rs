@@ -158,12 +158,6 @@ impl Page {
         Ok(&mut self.bytes_mut()[range])
     }
 
-    /// The special area.
-    pub fn special_area(&self) -> Result<&[u8], PageError> {
-        let (_, _, special) = self.checked_bounds()?;
-        Ok(&self.bytes()[special..])
-    }
-
     /// `PageAddItemExtended` with `PAI_OVERWRITE`: heap and BRIN. A line pointer that exists
     /// must be unused; otherwise `offset` must be the next one.
     pub fn add_item_overwrite(

@@ -10,6 +10,7 @@ pub mod origins;
 pub mod reinit;
 pub mod relmap;
 pub mod slots;
+pub mod sync;
 pub mod twophase;
 
 use std::path::{Path, PathBuf};

@@ -3,10 +3,10 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::run::report;
-use super::sync::{sync_file_systems, sync_tree};
 use super::{Observer, Recovery, RecoveryError};
 use crate::pgdata::control::{CONTROL_FILE_PATH, ControlFile, DbState};
 use crate::pgdata::relmap::RelationMapError;
+use crate::pgdata::sync::{sync_file_systems, sync_tree};
 use crate::pgdata::{cleanup, lockfile, reinit, relmap, slots};
 use crate::redo::Redo;
 use crate::smgr::SyncMethod;

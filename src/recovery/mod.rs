@@ -12,7 +12,6 @@ mod error;
 mod finish;
 mod prepare;
 mod run;
-mod sync;
 mod verify;
 
 use std::path::PathBuf;

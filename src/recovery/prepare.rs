@@ -10,7 +10,7 @@ use crate::format::WalFormat;
 use crate::pgdata::DataDir;
 use crate::pgdata::control::{CONTROL_FILE_BYTES, CONTROL_FILE_PATH, ControlFile, DbState};
 use crate::pgdata::lockfile::{self, LockFile};
-use crate::redo::{RedoError, record_name};
+use crate::redo::RedoError;
 use crate::rmgr::{self, Change};
 use crate::sys::{Kernel, found};
 use crate::types::{CheckPoint, Lsn, RmgrId};
@@ -231,14 +231,7 @@ impl Recovery {
     fn created_tablespace(&self, raw: RawRecord<'_>) -> Result<Option<PathBuf>, RecoveryError> {
         let record = self.decode(raw)?;
         let mut changes = Vec::new();
-        rmgr::changes(&record, &mut changes).map_err(|error| {
-            Box::new(RedoError {
-                lsn: raw.lsn,
-                record: record_name(&record),
-                tag: None,
-                kind: error.into(),
-            })
-        })?;
+        rmgr::changes(&record, &mut changes).map_err(|e| RedoError::new(&record, None, e))?;
         Ok(match changes.first() {
             Some(Change::CreateTablespace { path, .. }) if !path.is_empty() => {
                 Some(PathBuf::from(OsStr::from_bytes(path)))

@@ -8,7 +8,7 @@ use crate::buffer::PoolStats;
 use crate::decode::Record;
 use crate::pgdata::control::DbState;
 use crate::pgdata::{cleanup, reinit, slots};
-use crate::redo::{PageWindow, Redo, RedoError, RedoErrorKind, RedoOptions, RedoStats, Window};
+use crate::redo::{PageWindow, Redo, RedoError, RedoOptions, RedoStats, Window};
 use crate::smgr::{CacheStats, SmgrOptions};
 use crate::sys::interrupted;
 use crate::types::Lsn;
@@ -271,14 +271,8 @@ impl Recovery {
     }
 
     pub(super) fn decode<'w>(&self, raw: RawRecord<'w>) -> Result<Record<'w>, Box<RedoError>> {
-        Record::decode(raw, self.source.layout().format).map_err(|error| {
-            Box::new(RedoError {
-                lsn: raw.lsn,
-                record: "a record that cannot be decoded".to_owned(),
-                tag: None,
-                kind: RedoErrorKind::Decode(error),
-            })
-        })
+        let decoded = Record::decode(raw, self.source.layout().format);
+        decoded.map_err(|error| RedoError::undecodable(raw.lsn, error))
     }
 }
 

@@ -56,16 +56,7 @@ impl Redo {
         let kernel = self.dir.kernel();
         let source = kernel.open_read(from)?;
         let target = kernel.create(to, Create::Exclusive, self.dir.file_mode())?;
-        let mut buffer = vec![0; COPY_BYTES];
-        let mut at = 0;
-        loop {
-            let read = source.read_at(&mut buffer, at)?;
-            target.write_at(&buffer[..read], at)?;
-            at += read as u64;
-            if read < buffer.len() {
-                break;
-            }
-        }
+        source.copy_to(&target, &mut vec![0; COPY_BYTES])?;
         if self.sync == SyncMethod::Fsync {
             target.fsync()?;
         }

@@ -69,8 +69,18 @@ impl fmt::Display for RedoError {
 }
 
 impl RedoError {
-    /// An error of a window that belongs to none of its records, or to one that could not be
-    /// decoded.
+    /// A record whose contents contradict themselves, so that it has no name.
+    pub fn undecodable(lsn: Lsn, error: DecodeError) -> Box<RedoError> {
+        let record = "a record that cannot be decoded".to_owned();
+        Box::new(RedoError {
+            lsn,
+            record,
+            tag: None,
+            kind: error.into(),
+        })
+    }
+
+    /// An error of a window that belongs to none of its records.
     pub(super) fn in_window(lsn: Lsn, kind: RedoErrorKind) -> Box<RedoError> {
         let record = "a window of records that starts there".to_owned();
         Box::new(RedoError {
@@ -81,7 +91,8 @@ impl RedoError {
         })
     }
 
-    pub(super) fn new(
+    /// An error of a record, and of one of its pages if there is one to name.
+    pub fn new(
         record: &Record<'_>,
         tag: Option<BlockTag>,
         kind: impl Into<RedoErrorKind>,

@@ -200,11 +200,6 @@ impl Redo {
         self.stats.block_refs += record.blocks.len() as u64;
     }
 
-    /// The data directory.
-    pub fn dir(&self) -> &DataDir {
-        &self.dir
-    }
-
     /// The counters as of the last record.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -286,11 +281,6 @@ impl Redo {
     /// How often sizes were asked for.
     pub fn cache_stats(&self) -> CacheStats {
         self.smgr.cache_stats()
-    }
-
-    /// How files are made durable.
-    pub fn sync_method(&self) -> SyncMethod {
-        self.sync
     }
 }
 

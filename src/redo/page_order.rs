@@ -71,7 +71,8 @@ impl Redo {
         self.note_record(record);
         let mut changes = Vec::new();
         rmgr::changes(record, &mut changes).map_err(|e| failed(e.into()))?;
-        if changes.iter().any(ends_window) {
+        let ends_window = changes.iter().any(ends_window);
+        if ends_window {
             self.flush_window(window, batch, layout)?;
         }
         for change in &changes {
@@ -80,7 +81,7 @@ impl Redo {
             }
             self.apply_change(record, change).map_err(failed)?;
         }
-        if changes.iter().any(ends_window) {
+        if ends_window {
             // What a truncation did to the maps lies in the pool.
             self.empty_pool().map_err(|e| failed(e.into()))?;
         }
@@ -253,9 +254,9 @@ impl Redo {
         for (fork, segment, last) in results.written {
             self.smgr.pages_written(fork, segment, last);
         }
-        for (tag, record, is_zero) in results.missing {
+        for (tag, record) in results.missing {
             let lsn = batch.record_lsn(record as usize);
-            self.missing.add(tag, MissingPage { lsn, is_zero });
+            self.missing.add(tag, MissingPage { lsn, is_zero: true });
         }
         let mut free_space = results.free_space;
         free_space.sort_unstable_by_key(|f| (f.tag, f.record));
@@ -273,7 +274,6 @@ impl Redo {
             }
         }
         self.empty_pool()?;
-        self.smgr.settle_all()?;
         self.stats.images += results.images;
         self.stats.pages_read += results.pages_read;
         self.stats.pages_written += results.pages_written;

@@ -51,8 +51,8 @@ pub(super) struct FreeSpaceFound {
 pub(super) struct PageResults {
     /// The highest block written in a segment of a fork, once for each chunk.
     pub(super) written: Vec<(ForkId, u32, BlockNumber)>,
-    /// Page, record, and whether the block is there but was never initialised.
-    pub(super) missing: Vec<(BlockTag, u32, bool)>,
+    /// Pages that are there but were never initialised, and the records that asked for them.
+    pub(super) missing: Vec<(BlockTag, u32)>,
     pub(super) free_space: Vec<FreeSpaceFound>,
     pub(super) images: u64,
     pub(super) pages_read: u64,
@@ -263,7 +263,7 @@ impl<'j> Worker<'j> {
                     .record_in(op.record as usize, &mut self.scratch, self.job.layout);
             let lsn = raw.lsn;
             let record = Record::decode(raw, self.job.layout.format)
-                .map_err(|e| RedoError::in_window(lsn, e.into()))?;
+                .map_err(|error| RedoError::undecodable(lsn, error))?;
             let touch = Touch {
                 tag,
                 kind,
@@ -281,7 +281,7 @@ impl<'j> Worker<'j> {
             .map_err(|kind| RedoError::new(&record, Some(tag), kind))?;
             dirty |= touched.is_dirty;
             if touched.is_missing {
-                self.results.missing.push((tag, op.record, true));
+                self.results.missing.push((tag, op.record));
             }
             self.results.images += u64::from(touched.is_restored);
             if let Some(bytes) = touched.free_space {
@@ -334,14 +334,12 @@ impl<'j> Worker<'j> {
         }
         Ok(())
     }
-}
 
-impl Worker<'_> {
     /// Runs of a chunk come in block order, so the last one has the highest block.
     fn note_written(&mut self, chunk: &Chunk, last: BlockNumber) {
         let same = |w: &&mut (ForkId, u32, BlockNumber)| w.0 == chunk.fork && w.1 == chunk.segment;
         match self.results.written.last_mut().filter(same) {
-            Some(written) => written.2 = written.2.max(last),
+            Some(written) => written.2 = last,
             None => self.results.written.push((chunk.fork, chunk.segment, last)),
         }
     }

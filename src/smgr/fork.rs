@@ -11,6 +11,7 @@ use super::segments::{FileAccess, OpenFiles, SegmentKey};
 use super::{CacheStats, NblocksCache, SmgrError};
 use crate::page::{self, Page};
 use crate::pgdata::DataDir;
+use crate::pgdata::sync::sync_file_systems;
 use crate::sys::found;
 use crate::types::{
     BLOCK_BYTES, BlockNumber, BlockTag, ForkNumber, GLOBAL_TABLESPACE, Oid, RELSEG_BLOCKS,
@@ -549,7 +550,7 @@ impl Smgr {
         let dirs = std::mem::take(&mut self.unsynced_dirs);
         match self.options.sync {
             SyncMethod::None => Ok(()),
-            SyncMethod::Syncfs => self.sync_file_systems(),
+            SyncMethod::Syncfs => Ok(sync_file_systems(self.dir.kernel(), self.dir.root())?),
             SyncMethod::Fsync => {
                 for (id, segment) in unsynced {
                     let key = self.key(id, segment);
@@ -564,27 +565,6 @@ impl Smgr {
                 Ok(())
             }
         }
-    }
-
-    /// One syncfs for the data directory and one for each tablespace on another file system.
-    fn sync_file_systems(&mut self) -> Result<(), SmgrError> {
-        let kernel = self.dir.kernel();
-        let mut devices = Vec::new();
-        let mut roots = vec![self.dir.root().to_owned()];
-        let tablespaces = self.dir.path("pg_tblspc");
-        for entry in found(kernel.read_dir(&tablespaces))?.unwrap_or_default() {
-            roots.push(tablespaces.join(entry.name));
-        }
-        for root in roots {
-            let Some(meta) = found(kernel.metadata(&root))? else {
-                continue;
-            };
-            if !devices.contains(&meta.device) {
-                devices.push(meta.device);
-                kernel.sync_file_system(&root)?;
-            }
-        }
-        Ok(())
     }
 }
 

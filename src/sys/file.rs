@@ -259,6 +259,19 @@ impl File {
         }
     }
 
+    /// Copies the whole of this file to the start of another, a buffer at a time.
+    pub fn copy_to(&self, target: &File, buffer: &mut [u8]) -> SysResult<()> {
+        let mut at = 0;
+        loop {
+            let read = self.read_at(buffer, at)?;
+            target.write_at(&buffer[..read], at)?;
+            at += read as u64;
+            if read < buffer.len() {
+                return Ok(());
+            }
+        }
+    }
+
     /// Length by seeking to the end, as PostgreSQL asks for it.
     pub fn seek_end(&self) -> SysResult<u64> {
         let end = self

@@ -259,11 +259,6 @@ impl WalReader {
         self.last
     }
 
-    /// Timeline of the page read last.
-    pub fn timeline(&self) -> TimeLineId {
-        self.latest_tli
-    }
-
     /// Records that end at `end` or before have been read once; their CRCs are not computed
     /// again.
     pub fn checked_to(mut self, end: Lsn) -> WalReader {

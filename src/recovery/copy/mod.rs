@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::sync::{sync_file_systems, sync_tree};
 use crate::pgdata::control::{CONTROL_FILE_BYTES, CONTROL_FILE_PATH};
+use crate::pgdata::sync::{sync_file_systems, sync_tree};
 use crate::smgr::SyncMethod;
 use crate::sys::{
     AsOwner, Create, FileKind, Kernel, Ownership, SysError, SysResult, interrupted, is_root,
@@ -234,17 +234,8 @@ impl Copy {
         let copied = match self.method {
             CopyMethod::Clone => target.clone_from(&source),
             CopyMethod::CopyFileRange => target.copy_range_from(&source).map(drop),
-            CopyMethod::Copy => {
-                let mut at = 0;
-                loop {
-                    let read = source.read_at(buffer, at)?;
-                    target.write_at(&buffer[..read], at)?;
-                    at += read as u64;
-                    if read < buffer.len() {
-                        return Ok(());
-                    }
-                }
-            }
+            // No method can be missing here, so an error is what it is.
+            CopyMethod::Copy => return Ok(source.copy_to(&target, buffer)?),
         };
         let method = self.method;
         copied.map_err(|error| match error.is_unsupported() {

@@ -5,12 +5,12 @@ use std::path::Path;
 use crate::sys::{FileKind, Kernel, SysResult, found};
 
 /// Syncs a data directory, all in it, and what tablespace links lead to; nothing in `skip`.
-pub(super) fn sync_tree(kernel: &Kernel, root: &Path, skip: Option<&Path>) -> SysResult<()> {
+pub fn sync_tree(kernel: &Kernel, root: &Path, skip: Option<&Path>) -> SysResult<()> {
     sync_directory(kernel, root, &root.join("pg_tblspc"), skip)
 }
 
 /// `do_syncfs` for each place that may be a file system of its own.
-pub(super) fn sync_file_systems(kernel: &Kernel, root: &Path) -> SysResult<()> {
+pub fn sync_file_systems(kernel: &Kernel, root: &Path) -> SysResult<()> {
     kernel.sync_file_system(root)?;
     kernel.sync_file_system(&root.join("pg_wal"))?;
     let tablespaces = root.join("pg_tblspc");
